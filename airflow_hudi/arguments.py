@@ -1,5 +1,5 @@
-"""Mistakes that a DAG file shows: operators and sensors refuse them when they are made, which is when it is imported.
-What is rendered, or comes from another task, is checked when it runs. Which name was meant: hudi_core/request/texts.py.
+"""Checks the arguments of operators and sensors when Airflow imports the DAG file. Rendered arguments, and those from
+another task, are checked when the task runs. hudi_core/request/texts.py suggests names for unknown ones.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _TEMPLATE: Final = ("{{", "{%", "{#")
 _OF_MAPPED: Final = "_airflow_from_mapped"
-"""The argument by which Airflow makes the task of a mapped operator, in the worker."""
+"""The argument that Airflow passes when it makes the task of a mapped operator, in the worker."""
 REQUIRED: Final[Any] = inspect.Parameter.empty
 """The value of a field without a default."""
 _OF_AIRFLOW: Final = (
     *("template_fields", "template_ext", "template_fields_renderers", "ui_color", "ui_fgcolor"),
     *("operator_extra_links", "start_from_trigger", "start_trigger_args"),
 )
-"""Attributes of operators that are no arguments."""
+"""Attributes of operators that are not arguments."""
 _SELF: Final = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _OTHERS: Final = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
 
 
 class CheckedArguments(BaseOperatorMeta):
-    """The metaclass of operators and sensors, which have three things by it:
+    """The metaclass of operators and sensors. It does three things:
 
-    - Arguments are fields: an annotated name with a value in the body of a class is an argument with this default, and
-      so is each field of its verb `request`, or of what it `waits_for`, which is a template field, too. An `__init__`,
-      where the class has none, is made of them and keeps them as they are given.
-    - The method `check_arguments` raises ConfigError for literals that mean nothing; so do those that are not empty and
-      none of the words that the class's `_argument_choices` has for them.
-    - Arguments that do not exist are a TypeError, which for the provider's own classes names the one that may be meant.
+    - It makes arguments of fields. An annotated name with a value in the body of a class is an argument with this
+      default. Each field of the class's verb (`request`) or condition (`waits_for`) is an argument and a template
+      field. A class without an `__init__` gets one, which keeps these arguments as they are given.
+    - It calls the method `check_arguments`, which raises ConfigError for invalid literals. It raises ConfigError itself
+      for a literal that is not empty and not among the words in the class's `_argument_choices`.
+    - It raises TypeError for an unknown argument of the provider's own classes, and suggests the nearest name.
     """
 
     def __new__(cls, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], **options: Any) -> Any:
@@ -68,7 +68,7 @@ class CheckedArguments(BaseOperatorMeta):
         return made
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Makes one. The arguments of mapped tasks are checked when they run."""
+        """Makes an operator or sensor, and checks its arguments. Mapped tasks check them when they run."""
         if cls.__module__.partition(".")[0] == __package__:
             refuse_unknown(cls.__name__, kwargs, _names_of(cls) - getattr(cls, "no_arguments", frozenset()))
         made = super().__call__(*args, **kwargs)
@@ -91,7 +91,7 @@ def _fields_in(namespace: Mapping[str, Any]) -> dict[str, inspect.Parameter]:
 def _fields_of_verb(
     bases: Iterable[type[Any]], namespace: dict[str, Any], known: frozenset[str]
 ) -> dict[str, inspect.Parameter]:
-    """Those of the class's verb or condition that no base has, each with its default, or required without one."""
+    """Returns the fields of the class's verb or condition that no base has. A field without a default is required."""
     made_of = namespace.get("request", namespace.get("waits_for"))
     if not isinstance(made_of, type):
         return {}
@@ -111,15 +111,13 @@ def _argument(name: str, default: Any, hint: Any) -> inspect.Parameter:
 
 
 def own_fields(made_of: type[Any]) -> list[Field[Any]]:
-    """The fields of a verb that not every verb has, or of a condition."""
+    """Returns the fields of a condition, or the fields of a verb without those that every verb has."""
     shared = {field.name for field in fields(Request)}
     return [field for field in fields(made_of) if field.init and field.name not in shared]
 
 
 def verb_values(request: type[Request], operator: Any, *, literals_only: bool = False) -> dict[str, Any]:
-    """The fields of a verb by an operator's arguments as they are rendered, or as far as they are literals. Raises
-    ConfigError.
-    """
+    """Returns the values of a verb's fields from an operator's arguments, or only from literals. Raises ConfigError."""
     hints, names = get_type_hints(request), [field.name for field in own_fields(request)]
     known = [name for name in names if not literals_only or is_literal(getattr(operator, name))]
     return {name: _verb_value(hints[name], operator, name) for name in known}
@@ -139,7 +137,7 @@ def _verb_value(hint: Any, operator: Any, name: str) -> Any:
 
 
 def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raises TypeError for names of arguments that `what` does not have."""
+    """Raises TypeError for given argument names that are not among the `known` names of `what`."""
     names = set(known)
     unknown = [name for name in given if name not in names and not name.startswith("_airflow_")]
     if not unknown:
@@ -150,7 +148,7 @@ def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> Non
 
 
 def suggests_names(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorates a function of DAG files: an argument that does not exist is a TypeError as refuse_unknown makes it."""
+    """Decorates a function of DAG files: an unknown argument raises the TypeError of refuse_unknown."""
     what = function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
@@ -162,7 +160,7 @@ def suggests_names(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def names_of_arguments(function: Callable[..., Any]) -> list[str]:
-    """The names of a function's own arguments."""
+    """Returns the names of a function's arguments, without `self`, `*args` and `**kwargs`."""
     variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     found = inspect.signature(function).parameters.items()
     return [name for name, parameter in found if parameter.kind not in variadic and name != "self"]
@@ -175,7 +173,7 @@ def _names_of(cls: type[Any]) -> frozenset[str]:
 
 
 def is_literal(*values: Any) -> bool:
-    """Whether the values are as the task will have them: no template, nothing that another task returns."""
+    """Returns whether all values are literals: no templates, and no results of other tasks."""
     return all(map(_is_literal, values))
 
 
@@ -190,31 +188,31 @@ def _is_literal(value: Any) -> bool:
 
 
 def literals(given: Any) -> Any:
-    """Of a dict the entries that are literals, of anything else the whole where it is one, else None."""
+    """Returns the entries of a dict that are literals. Returns any other value if it is a literal, else None."""
     if isinstance(given, Mapping):
         return {name: value for name, value in given.items() if is_literal(name, value)}
     return given if is_literal(given) else None
 
 
 def check_literal_choice(name: str, value: Any, known: Iterable[str]) -> None:
-    """Raises ConfigError for a literal that is not empty and none of the known names."""
+    """Raises ConfigError for a literal that is not empty and not one of the known names."""
     if value and is_literal(value):
         check_choice(name, value, known)
 
 
 def names_in(given: Sequence[str] | str) -> tuple[str, ...]:
-    """The names in a list, or in a text that separates them by commas or lines."""
+    """Returns the names in a list, or in a text that separates them by commas or lines, without blanks at the ends."""
     items = given.replace("\n", ",").split(",") if isinstance(given, str) else given
     return tuple(name.strip() for name in items if name.strip())
 
 
 def partitions_in(given: Sequence[str] | str) -> tuple[str, ...]:
-    """The paths in a list, as they are, or the names in a text: a path may have blanks at its ends, or be empty."""
+    """Returns the paths in a list unchanged, or the names in a text. A path may be empty or have blanks at its ends."""
     return names_in(given) if isinstance(given, str) else tuple(given)
 
 
 def flag(value: bool | str, *, name: str) -> bool:
-    """An argument that is true or false, or was rendered to one of these words. Raises ConfigError for any other."""
+    """Returns the boolean of an argument that is, or was rendered to, true or false. Raises ConfigError for others."""
     text = str(value).strip().lower()
     if text not in ("true", "false"):
         raise ConfigError(f"{name} is {value!r}", remedy="true or false")
@@ -222,7 +220,7 @@ def flag(value: bool | str, *, name: str) -> bool:
 
 
 def whole_number(value: int | str, *, name: str) -> int:
-    """An argument that is a whole number, or was rendered to one. Raises ConfigError."""
+    """Returns the number of an argument that is, or was rendered to, a whole number. Raises ConfigError for others."""
     try:
         return int(value)
     except (TypeError, ValueError) as error:
@@ -230,7 +228,7 @@ def whole_number(value: int | str, *, name: str) -> int:
 
 
 def as_texts(given: Mapping[str, Any] | None, *, where: str) -> dict[str, str]:
-    """As a job takes it: numbers and booleans as texts. Raises ConfigError, naming `where`, for other values."""
+    """Returns the mapping with numbers and booleans as texts. Raises ConfigError, with `where`, for other values."""
     if not given:
         return {}
     if not isinstance(given, Mapping):
@@ -244,7 +242,7 @@ def as_texts(given: Mapping[str, Any] | None, *, where: str) -> dict[str, str]:
 
 
 def read_policies(policy: str | Mapping[str, Any]) -> TablePolicies:
-    """Of a YAML file by its path, or of one policy as a mapping. Raises ConfigError naming the file and the line."""
+    """Reads policies from a YAML file's path, or one policy. Raises ConfigError that names the file and the line."""
     if isinstance(policy, str):
         return policy_file.read_policies(policy)
     where = "the argument policy"
@@ -256,7 +254,7 @@ def read_policies(policy: str | Mapping[str, Any]) -> TablePolicies:
 
 
 def tables_of(names: Sequence[str], policies: TablePolicies | None) -> list[str]:
-    """The tables by their names, each once, or those of the policies. Raises ConfigError without any."""
+    """Returns the given tables, or those of the policies, each once. Raises ConfigError if no table is named."""
     found = names or (() if policies is None else tuple(policies.tables))
     if not found:
         raise ConfigError("no table is named", remedy="set tables=, or name them in the policy file")

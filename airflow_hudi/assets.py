@@ -1,4 +1,4 @@
-"""Assets of Hudi tables, `hudi://…`: their addresses, and events of what happens on their timelines."""
+"""Assets of Hudi tables, `hudi://…`: their addresses, and asset events about changes on the tables' timelines."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ log = logging.getLogger(__name__)
 
 SCHEME = "hudi"
 LONGEST_KEY = 250
-"""Characters of a partition key of an asset event, by Airflow's database."""
+"""The longest partition key of an asset event that Airflow's database takes, in characters."""
 POLL_SECONDS = 10.0
 TABLE = "table"
-"""Member of an asset's extra: the table's address, whose scheme the asset's own does not have."""
+"""The key of the table's address in an asset's extra. The address of the asset does not contain the table's scheme."""
 _LOOKS: Final = 3
 _LOOK_AGAIN_SECONDS: Final = 5.0
 
 
 def sanitize_uri(uri: SplitResult) -> SplitResult:
-    """Checks an address of the form `hudi://bucket/path` (Airflow's handler of the scheme). Raises ValueError."""
+    """Checks an address of the form `hudi://bucket/path`. It is Airflow's handler of the scheme. Raises ValueError."""
     if not uri.netloc or not uri.path.strip("/"):
         raise ValueError("an asset of Hudi has the form hudi://bucket/path/of/table, or hudi://local/path of a folder")
     if uri.query or uri.fragment:
@@ -49,10 +49,10 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
 
 
 def asset_uri(table: str, hudi_conn_id: str | None = None) -> str:
-    """The address of a table's asset: the one of its URI whatever the storage is called, `hudi://local/…` for a path.
-    That of a table below a connection's base path is `hudi://conn=CONNECTION/…`: no bucket and no host has such a name.
-    `#` and `?` of a path are escaped, and `%` because of that: Airflow cuts a URI there. Raises ConfigError for an
-    address with secrets, and for a table below a base path without a connection.
+    """Returns the address of a table's asset. It is `hudi://BUCKET/…` for a URI of any scheme, `hudi://local/…` for a
+    path, and `hudi://conn=CONNECTION/…` for a table below a connection's base path: no bucket and no host has such a
+    name. The path's `#` and `?` are escaped, because Airflow cuts a URI there, and therefore `%`, too. Raises
+    ConfigError for an address with secrets, and for a table below a base path without a connection.
     """
     refuse_secret_address(table, what="the address of the table")
     _, place, path = split_address(table)
@@ -69,16 +69,16 @@ def asset_uri(table: str, hudi_conn_id: str | None = None) -> str:
 
 
 def create_asset(*, uri: str, name: str | None = None, **given: Any) -> Asset:
-    """An asset of the scheme (Airflow's factory)."""
+    """Creates an asset of the scheme. It is Airflow's factory."""
     return Asset(uri=uri, name=name or uri, **given)
 
 
 def table_asset(table: str, *, group: str = SCHEME) -> Asset:
-    """The asset of a table, for the outlets of tasks that change it and the schedules of DAGs that read it. It has an
-    event whenever such a task has done something; see describe_events.
+    """Returns the asset of a table, for the outlets of tasks that change it and the schedules of DAGs that read it. The
+    asset has an event whenever such a task has done something; see describe_events.
 
-    :param table: the table's URI, or its absolute path. The path below a base path raises ConfigError: a task that has
-        changed the table names its URI, and the asset of another address would have no event of it.
+    :param table: the table's URI, or its absolute path. A path below a base path raises ConfigError: a task that has
+        changed the table names its URI, so the asset of another address would have no event.
     """
     uri = asset_uri(table)
     return Asset(name=uri, uri=uri, group=group, extra={TABLE: table})
@@ -96,14 +96,15 @@ def hudi_asset(
     repeat_seconds: float = REPEAT_SECONDS,
     group: str = SCHEME,
 ) -> Asset:
-    """An asset that has an event whenever something is new on the table's timeline, or stays pending there, for the
-    schedule of a DAG. The triggerer looks at the table while such a DAG is active. Events that come before a run starts
-    are one run, so what it runs should be all that is pending, not the instants of one event. Arguments, and what an
-    event holds: HudiTimelineEventTrigger. Airflow keeps one watcher of an asset, that of the file that it has parsed
-    last: so the asset's address says what its watcher does (docs/use/fleets.md#events).
+    """Returns an asset for the schedule of a DAG. It has an event whenever the table's timeline shows something new, or
+    an instant stays pending there. The triggerer looks at the table while such a DAG is active. Airflow joins the
+    events that come before a run starts into one run, so a run should run everything that is pending, and not only the
+    instants of one event. HudiTimelineEventTrigger describes the arguments and the contents of an event. Airflow keeps
+    one watcher of an asset, from the DAG file that it has parsed last: so the asset's address says what its watcher
+    does (docs/use/fleets.md#events).
 
     :param table: the table's URI, or its path below the connection's base path
-    :param name: of the asset; without one it is its address
+    :param name: the name of the asset; its address without one
     """
     named = [state, *actions]
     if poll_interval != POLL_SECONDS:
@@ -124,8 +125,8 @@ def hudi_asset(
 
 
 def watched_assets(*, state: str = PENDING) -> list[Asset] | None:
-    """The schedule of a ready-to-use DAG: the asset of AIRFLOW_HUDI_WATCHED_TABLE by AIRFLOW_HUDI_CONN_ID,
-    AIRFLOW_HUDI_POLL_SECONDS (else 10) and AIRFLOW_HUDI_REPEAT_SECONDS (else 900); None without a table.
+    """Returns a DAG's schedule: the asset of the table in AIRFLOW_HUDI_WATCHED_TABLE; None without one. Its arguments
+    are AIRFLOW_HUDI_CONN_ID, AIRFLOW_HUDI_POLL_SECONDS (else 10) and AIRFLOW_HUDI_REPEAT_SECONDS (else 900).
     """
     table = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE")
     if not table:
@@ -142,7 +143,9 @@ def watched_assets(*, state: str = PENDING) -> list[Asset] | None:
 
 
 def watched_changes() -> Asset | None:
-    """Of AIRFLOW_HUDI_WATCHED_TABLE, else AIRFLOW_HUDI_TABLE, or None; by AIRFLOW_HUDI_CONN_ID."""
+    """Returns the changed_partitions_asset of the table in AIRFLOW_HUDI_WATCHED_TABLE, else in AIRFLOW_HUDI_TABLE, by
+    the connection in AIRFLOW_HUDI_CONN_ID. Returns None without a table.
+    """
     table = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE") or os.environ.get("AIRFLOW_HUDI_TABLE")
     return changed_partitions_asset(table, hudi_conn_id=_watched_conn_id()) if table else None
 
@@ -152,19 +155,20 @@ def _watched_conn_id() -> str:
 
 
 def changed_partitions_asset(table: str, *, hudi_conn_id: str | None = None) -> Asset:
-    """The asset whose events have a partition of the table as their partition key: those that writes have changed. The
-    DAG hudi_changed_partitions makes them, and so do this package's tasks that have it as an outlet.
+    """Returns the asset that has an event for each partition of the table that writes have changed. The partition is
+    the partition key of the event. The DAG hudi_changed_partitions makes these events. The tasks of this package that
+    have the asset as an outlet make them, too.
 
     :param table: the table's URI, or its absolute path, as for table_asset
-    :param hudi_conn_id: for a path below this connection's base path, of a DAG that makes the events itself by
-        add_partitions: tasks make none for it
+    :param hudi_conn_id: the connection of a table that is a path below its base path. Tasks make no events for such a
+        table; a DAG makes them itself with add_partitions
     """
     uri = f"{asset_uri(table, hudi_conn_id)}/changed-partitions"
     return Asset(name=uri, uri=uri, group=SCHEME, extra={TABLE: table})
 
 
 def add_partitions(event: Any, names: Iterable[str]) -> None:
-    """Makes an event of each; names that are longer than a partition key of Airflow are left out, and counted."""
+    """Makes an event of each partition name. It omits names too long for a partition key, and logs how many."""
     found = sorted(names)
     keys = [name for name in found if len(name) <= LONGEST_KEY]
     if len(keys) < len(found):
@@ -174,7 +178,7 @@ def add_partitions(event: Any, names: Iterable[str]) -> None:
 
 
 def written_partitions(events: Mapping[Any, Iterable[Any]]) -> set[str]:
-    """The partitions that the writes of a run's `triggering_asset_events` changed; see event_partitions."""
+    """Returns the partitions that writes changed, by the `triggering_asset_events` of a run; see event_partitions."""
     found: set[str] = set()
     for of_asset in events.values():
         for event in of_asset:
@@ -183,7 +187,7 @@ def written_partitions(events: Mapping[Any, Iterable[Any]]) -> set[str]:
 
 
 def event_partitions(payload: Mapping[str, Any]) -> set[str]:
-    """The partitions whose rows an event's instants changed; that of a table without partitions is none."""
+    """Returns the partitions whose rows an event's instants changed; none for a table without partitions."""
     found: set[str] = set()
     for instant in payload.get("instants") or ():
         if str(instant.get("operation") or "").upper() not in SERVICE_OPERATIONS:
@@ -197,9 +201,9 @@ def describe_events(
     works: Sequence[FinishedWork],
     look_of: Callable[[str], Look],
 ) -> None:
-    """Fills in the events of a task's outlets (docs/use/fleets.md#events): those of table_asset with the instants that
-    the task, or an earlier try of it, completed, of changed_partitions_asset, and of an AssetAlias. A table that cannot
-    be read is looked at again after some seconds where that may help.
+    """Fills in the events of a task's outlets: of table_asset, of changed_partitions_asset, and of an AssetAlias
+    (docs/use/fleets.md#events). They hold the instants that the task, or an earlier try of it, completed. Where a table
+    cannot be read and another look may help, it looks again after some seconds.
     """
     aliases = [item for item in outlets if isinstance(item, AssetAlias)]
     assets = {item.uri: item for item in outlets if isinstance(item, Asset) and item.uri.startswith(f"{SCHEME}://")}

@@ -1,4 +1,4 @@
-"""What the ready-to-use DAGs share: params of their form, templates that read them, and their kinds of runs."""
+"""Params for the trigger form of the ready-to-use DAGs, templates that read them, and the DAGs' kinds of runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ N = TypeVar("N", int, float)
 INSTANT_PATTERN = r"^[0-9]{14,20}$"
 
 RUN_TYPES = tuple(kind for kind in DagRunType if kind is not DagRunType.BACKFILL_JOB)
-"""All but those of a backfill: a table service works on the table as it is now, so one run does what all would do."""
+"""All kinds of runs but backfills: a service works on the table as it is now, so one run does a backfill's work."""
 
 # Variables are read when a task runs, never when a DAG file is parsed.
 TABLE = "{{ params.table or var.value.get('hudi_table', '') }}"
@@ -31,10 +31,10 @@ HUDI_CONN = "{{ params.hudi_conn_id or var.value.get('hudi_conn_id', 'hudi_defau
 SPARK_CONN = "{{ params.spark_conn_id or var.value.get('hudi_spark_conn_id', 'spark_default') }}"
 ENGINE = "{{ params.engine or '' }}"
 TARGET = {"table": TABLE, "hudi_conn_id": HUDI_CONN, "spark_conn_id": SPARK_CONN, "engine": ENGINE}
-"""The arguments of an operator that the params of `table_params` and `work_params` give."""
+"""Arguments of an operator, as templates that read the params of `table_params` and `work_params`."""
 CONFIRMED = "yes"
 MANY_RUNS = 1000
-"""Of one DAG at a time, waiting ones among them. Airflow has no word for any number."""
+"""The most runs of one DAG at a time, with the waiting ones. Airflow has no value for "any number"."""
 _OF_SCHEDULE = ("scheduled",)
 _NO_CRON = (None, "@once", "@continuous")
 SORT_COLUMNS = "hoodie.clustering.plan.strategy.sort.columns"
@@ -42,13 +42,15 @@ DRY_RUN = "{{ params.dry_run }}"
 
 
 def optional_text(description: str, default: str | None = None, *, pattern: str | None = None) -> Param:
-    """A text that may be left empty. Airflow's form requires a text that may not be null, also an empty one."""
+    """Returns a param for a text that may be empty. Airflow's form requires an entry unless the type includes null."""
     rules: dict[str, Any] = {} if pattern is None else {"pattern": pattern}
     return Param(default or None, type=["null", "string"], description=description, **rules)
 
 
 def number_in(variable: str, otherwise: N) -> N:
-    """The number from 0 on in an environment variable, else `otherwise`, whose type it has. Raises ConfigError."""
+    """Returns the number in an environment variable, else `otherwise`. The number has the type of `otherwise`. Raises
+    ConfigError for anything but a number from 0 on.
+    """
     text = os.environ.get(variable) or str(otherwise)
     try:
         number = type(otherwise)(text)
@@ -61,26 +63,27 @@ def number_in(variable: str, otherwise: N) -> N:
 
 
 def param_or_template(param: str, variable: str) -> str:
-    """The template of an argument: the param, else the template in an environment variable, which no param can hold."""
+    """Returns the template of an argument: the value of the param, else the template in an environment variable.
+    Airflow does not render a template in a param's value.
+    """
     return f"{{% if params.{param} %}}{{{{ params.{param} }}}}{{% else %}}{os.environ.get(variable, '')}{{% endif %}}"
 
 
 def interval_schedule(variable: str) -> CronDataIntervalTimetable | str | None:
-    """The schedule of a DAG whose runs are of data intervals, in UTC: the cron expression or preset of an environment
-    variable; None without one. Of a cron text Airflow itself makes moments, whose interval is empty: the run of
-    midnight would have the `ds` of the day that just started. What is no cron (`@once`, `@continuous`) stays a text.
+    """Returns the schedule in a variable, with data intervals in UTC, or None. Airflow gives a cron text no intervals:
+    the run of midnight would have the `ds` of the day that just started. Other texts (`@once`) stay as they are.
     """
     text = os.environ.get(variable) or None
     return CronDataIntervalTimetable(text, timezone="UTC") if text is not None and text not in _NO_CRON else text
 
 
 def runs_at_once(schedule: str | None) -> int:
-    """Those of one table take turns by claims. A continuous DAG has one run at a time, says Airflow."""
+    """Returns how many runs may run at a time: one of a continuous DAG. Runs for one table take turns by claims."""
     return 1 if schedule == "@continuous" else MANY_RUNS
 
 
 def looks_once_where_scheduled(schedule: str | None) -> dict[str, Any]:
-    """The arguments by which a sensor does not wait in the runs of a cron schedule, whose next run looks again."""
+    """Returns the arguments by which a sensor looks once in runs of a cron schedule. The next run looks again."""
     return {} if schedule in _NO_CRON else {"pre_execute": _skip_unless_there}
 
 
@@ -91,13 +94,15 @@ def _skip_unless_there(context: Context) -> None:
     try:
         looked = sensor.poke(context)
     except HudiError:
-        return  # which the sensor's own look judges
+        return  # The sensor looks itself, and handles the error.
     if not looked.is_done:
         raise AirflowSkipException("nothing is planned; the next run of the schedule looks again")
 
 
 def options_of_run(*given: Mapping[str, str]) -> Callable[..., dict[str, Any]]:
-    """The options of a task: those given, which may be templates, and over them the param `options`."""
+    """Returns a function that makes the options of a task: the given ones, which may be templates, and the param
+    `options`, which overrides them.
+    """
 
     def options(context: Context, jinja_env: Any) -> dict[str, Any]:
         values = {name: value for some in given for name, value in some.items()}
@@ -108,13 +113,15 @@ def options_of_run(*given: Mapping[str, str]) -> Callable[..., dict[str, Any]]:
 
 
 def writer_options() -> dict[str, str]:
-    """The options of the tables' writers, their lock among them: the JSON object in AIRFLOW_HUDI_WRITER_OPTIONS."""
+    """Returns the options of the tables' writers, with their lock: the JSON object in AIRFLOW_HUDI_WRITER_OPTIONS."""
     found: dict[str, str] = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
     return found
 
 
 def sort_columns_param() -> Param:
-    """By which columns a clustering sorts, as SORT_COLUMNS; by default as the writers do."""
+    """Returns the param for the value of SORT_COLUMNS: the columns by which a clustering sorts. The default is
+    AIRFLOW_HUDI_SORT_COLUMNS, else the writers' option.
+    """
     return optional_text(
         "Columns to sort rows by, separated by commas; empty: files are joined as they are",
         os.environ.get("AIRFLOW_HUDI_SORT_COLUMNS") or writer_options().get(SORT_COLUMNS),
@@ -122,9 +129,9 @@ def sort_columns_param() -> Param:
 
 
 def required_text(description: str, variable: str, otherwise: str, *, is_scheduled: bool) -> Param:
-    """A text without which there is nothing to do. Where an environment variable has a template for it, it may be left
-    empty, which means `otherwise`. Airflow refuses a schedule beside a param that is required: without a template, the
-    task of a scheduled run says what it needs.
+    """Returns a param for a text that the work needs. The text may be empty where an environment variable has a
+    template for it; an empty text means `otherwise`. It may also be empty in a DAG with a schedule, because Airflow
+    refuses a schedule beside a required param: the task of a scheduled run then says what it needs.
     """
     if os.environ.get(variable):
         return optional_text(f"{description}; empty: {otherwise}")
@@ -134,12 +141,12 @@ def required_text(description: str, variable: str, otherwise: str, *, is_schedul
 
 
 def confirmation_param(what: str) -> Param:
-    """A word to type before something is done that may take rows away; a run without it is refused."""
+    """Returns a param for a word to type before a run that may delete rows. Airflow refuses a run without the word."""
     return Param("", type="string", pattern=f"^{CONFIRMED}$", description=f"Type {CONFIRMED}: {what}")
 
 
 def work_params(engine: str | None = None) -> dict[str, Param]:
-    """Where the work is done, and further options of it; operators take them by ENGINE and options_of_run."""
+    """Returns the params for the engine and for further options. Operators take them by ENGINE and options_of_run."""
     return {
         "engine": Param(
             engine or None,
@@ -158,12 +165,12 @@ def work_params(engine: str | None = None) -> dict[str, Param]:
 
 
 def dry_run_param() -> Param:
-    """Whether the run only reports what it would do; operators take it from DRY_RUN."""
+    """Returns the param that makes a run only report what it would do. Operators take it by DRY_RUN."""
     return Param(False, type="boolean", description="Report what would be done, and write nothing")
 
 
 def table_params() -> dict[str, Param]:
-    """The table and the connections; their defaults are in the environment."""
+    """Returns the params for the table and the connections. Their defaults are in the environment."""
     return {
         "table": optional_text("Path or URI of the table", os.environ.get("AIRFLOW_HUDI_TABLE")),
         "hudi_conn_id": optional_text("Connection of type hudi", os.environ.get("AIRFLOW_HUDI_CONN_ID")),

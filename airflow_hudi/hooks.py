@@ -1,9 +1,7 @@
-"""The connection type `hudi`: where tables are, and which Airflow connection opens their storage; its test button. The
-fields of its form: provider_info.json.
+"""The connection type `hudi`: where tables are, which Airflow connection opens their storage, and the test button.
 
-Of a connection that is not there, and of a secrets backend that cannot be asked now, Airflow 3.3 makes the same
-AirflowNotFoundException, and only logs the backend's own error, as debug: asking_for tells them apart. What that means
-for a task: task_fate.py.
+Airflow 3.3 raises the same AirflowNotFoundException for a missing connection and for a secrets backend that fails. It
+only logs the backend's error, as debug. asking_for tells the two apart. task_fate.py says what each means for a task.
 """
 
 from __future__ import annotations
@@ -35,20 +33,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STORAGE_OPTIONS = ("endpoint_url", "region")
-"""The only fields that reach a storage library or a job: who edits connections need not be the author of the DAGs."""
+"""The only fields that reach a storage library or a job: not only the DAGs' author may edit connections."""
 
 EXTRAS = {
     **dict.fromkeys(("s3", "s3a", "s3n"), "amazon"),
     **dict.fromkeys(("gs", "gcs"), "google"),
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "azure"),
 }
-"""By scheme, the extra of this package that installs Airflow's provider of the storage and its fsspec library."""
+"""The extra of this package, by scheme, that installs Airflow's provider of the storage and its fsspec library."""
 _OF_VALUES = (ValueError, TypeError, KeyError)
-"""A backend that answered, with a connection that cannot be parsed."""
+"""The errors of a backend that answered with a connection that cannot be parsed."""
 
 
 class HudiHook(BaseHook):
-    """Opens tables of a connection of type `hudi`; without one they are absolute, by the environment's credentials."""
+    """Opens tables by a connection of type `hudi`, or absolute addresses by the environment's credentials."""
 
     conn_name_attr = "hudi_conn_id"
     default_conn_name = "hudi_default"
@@ -61,17 +59,17 @@ class HudiHook(BaseHook):
 
     @cached_property
     def connection(self) -> Connection | None:
-        """The connection, or None when the hook was given none. Raises AirflowNotFoundException, and as asking_for."""
+        """The connection, or None without a connection id. Raises the errors of asking_for."""
         with asking_for(self.hudi_conn_id):
             return self.get_connection(self.hudi_conn_id) if self.hudi_conn_id else None
 
     def get_conn(self) -> Storage:
-        """The storage at the connection's base path. Raises ConfigError when it has none."""
+        """Returns the storage at the connection's base path. Raises ConfigError without a base path."""
         return self.storage("")
 
     @property
     def base_path(self) -> str:
-        """The connection's base path without a trailing slash; "" when it has none."""
+        """The connection's base path without a trailing slash, or ""."""
         host = (self.connection.host if self.connection else None) or ""
         return host.rstrip("/") if host != "/" else host
 
@@ -85,18 +83,18 @@ class HudiHook(BaseHook):
 
     @property
     def engine(self) -> str | None:
-        """The engine of tables of this connection, where the task names none; None where the connection does not."""
+        """The engine for tables of this connection where the task names none, or None."""
         return self._field("engine")
 
     @property
     def azure_place(self) -> tuple[str, str] | None:
-        """The subscription and resource group of tables on Azure, for links; None where the connection lacks one."""
+        """The subscription and the resource group of tables on Azure, for links; None if the connection lacks one."""
         subscription, group = self._field("azure_subscription_id"), self._field("azure_resource_group")
         return None if subscription is None or group is None else (subscription, group)
 
     def credentials(self, table: str) -> dict[str, str]:
-        """Options of a table on S3 by the storage connection, secret ones too; other storages are opened by the
-        environment. Raises ConfigError without the connection's provider, CredentialsMissingError.
+        """Returns the storage options of a table on S3, with secrets; {} for other storages, which the environment's
+        credentials open. Raises ConfigError without the connection's provider, CredentialsMissingError.
         """
         if self.storage_conn_id is None or scheme_of(self.table_uri(table)) != "s3":
             return {}
@@ -126,8 +124,8 @@ class HudiHook(BaseHook):
         return {name: value for name, value in options.items() if value} | self.storage_options
 
     def table_uri(self, table: str) -> str:
-        """The table's path or URI, below the base path where it is relative. Raises ConfigError without one,
-        FormatError for one that climbs out of it.
+        """Returns the table's path or URI. A relative path is below the base path. Raises ConfigError for a relative
+        path without a base path, FormatError for a relative path that leads out of the base path.
         """
         if is_absolute(table):
             return table.rstrip("/") or "/"
@@ -140,7 +138,7 @@ class HudiHook(BaseHook):
         return f"{self.base_path}/{table}" if table else self.base_path
 
     def storage(self, table: str) -> Storage:
-        """The storage of a table. Raises ConfigError when Airflow has no file system for the table's scheme."""
+        """Opens the storage of a table. Raises ConfigError when Airflow has no file system for the table's scheme."""
         uri = self.table_uri(table)
         scheme = scheme_of(uri)
         if scheme == "file":
@@ -160,11 +158,11 @@ class HudiHook(BaseHook):
         return fsspec_storage(filesystem, path.path, uri)
 
     def timeline(self, table: str, action: str = "") -> TimelineReader:
-        """A reader of the table's timeline, for instants of `action`. Opens nothing yet but the file system."""
+        """Returns a reader of the table's timeline, for instants of `action`. It opens only the file system."""
         return TimelineReader(self.storage(table), action)
 
     def test_connection(self) -> tuple[bool, str]:
-        """For the UI's Test button: reads the table at the base path, or lists it. False where nothing is."""
+        """Reads the table at the base path, or lists the base path, for the Test button. False if nothing is there."""
         try:
             if not self.base_path:
                 return True, "The connection has no base path; tables are named by their own URIs"
@@ -216,8 +214,8 @@ def _no_folder(base_path: str) -> str | None:
 
 @contextmanager
 def asking_for(conn_id: str | None) -> Iterator[None]:
-    """Raises HudiConnectionUnreadable where Airflow did not find the connection, and a backend that is asked once more
-    fails, or has it; else the AirflowNotFoundException, which no retry changes.
+    """Handles Airflow's AirflowNotFoundException: it asks the secrets backends once more. If one fails, or has the
+    connection, it raises HudiConnectionUnreadable, else the AirflowNotFoundException, and no retry helps.
     """
     try:
         yield
@@ -231,13 +229,15 @@ def asking_for(conn_id: str | None) -> Iterator[None]:
 
 
 def check_backends(conn_id: str) -> None:
-    """Asks ahead of a hook that goes on without credentials where its connection is not found. Raises as asking_for."""
+    """Asks for the connection before a hook does that goes on without credentials where it finds no connection. Raises
+    HudiConnectionUnreadable (asking_for).
+    """
     with suppress(AirflowNotFoundException), asking_for(conn_id):
         BaseHook.get_connection(conn_id)
 
 
 def _why_it_may_be_there(conn_id: str) -> str | None:
-    """By the first backend that fails or has it; None where all answer without it. An error's text may hold secrets."""
+    """Returns which backend fails or has the connection, or None; without the error's text, which may hold secrets."""
     from airflow.sdk.execution_time.supervisor import ensure_secrets_backend_loaded
 
     for backend in ensure_secrets_backend_loaded():
@@ -246,7 +246,7 @@ def _why_it_may_be_there(conn_id: str) -> str | None:
             found = backend.get_connection(conn_id=conn_id)
         except Exception as error:
             log.debug("%s was asked for the connection %r", name, conn_id, exc_info=True)
-            # A proxy's page in place of the backend's JSON is both to `requests`.
+            # For a proxy's page in place of the backend's JSON, `requests` raises an error that is also an OSError.
             if isinstance(error, _OF_VALUES) and not isinstance(error, OSError):
                 continue
             return f"a secrets backend cannot be asked for it: {name} fails with {type(error).__name__}"
@@ -256,14 +256,14 @@ def _why_it_may_be_there(conn_id: str) -> str | None:
 
 
 def is_absolute(address: str) -> bool:
-    """Whether an address says by itself where it is: a URI, or a path that begins with a slash."""
+    """Returns whether an address is complete: a URI, or a path that begins with a slash."""
     return address.startswith("/") or "://" in address or is_file_uri(address)
 
 
 def split_address(address: str) -> tuple[str, str, str]:
-    """Scheme (scheme_of), bucket or host, and path: `("s3", "bucket", "/path")`, `("file", "", "/path")`. `#` and `?`
-    are characters of the path, as in Hadoop's Path; escapes of a `file:` URI are decoded. A relative path stays one.
-    Raises ConfigError for an empty address, and as local_path.
+    """Returns the scheme (scheme_of), the bucket or host, and the path: `("s3", "bucket", "/path")`, `("file", "",
+    "/path")`. `#` and `?` are characters of the path, as in Hadoop's Path. Escapes of a `file:` URI are decoded. A
+    relative path stays relative. Raises ConfigError for an empty address, and the errors of local_path.
     """
     scheme = scheme_of(address)
     if scheme == "file":

@@ -1,4 +1,4 @@
-"""What OpenLineage records of a task, where its provider is installed."""
+"""Makes the lineage of a task for OpenLineage, if OpenLineage's provider is installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REPLACES: Final = frozenset(name.lower() for name in OVERWRITES)
 
 
 def dataset_name(address: str) -> tuple[str, str]:
-    """OpenLineage's namespace and name of a table or a folder: `("s3://bucket", "path")`, `("file", "/path")`."""
+    """Returns OpenLineage's namespace and name of a table or folder: `("s3://bucket", "path")`, `("file", "/path")`."""
     scheme, place, path = split_address(address)
     if scheme == "file":
         return scheme, path.rstrip("/") or "/"
@@ -26,7 +26,7 @@ def _named(address: str) -> dict[str, Any]:
 
 
 def dataset_of_asset(asset: Any, lineage_context: Any) -> Any:
-    """The dataset of an asset (Airflow's converter of the scheme); None where the table is not known."""
+    """Returns the dataset of an asset, or None without an absolute table. It is Airflow's converter of the scheme."""
     try:
         from openlineage.client.event_v2 import Dataset
     except ImportError:
@@ -38,10 +38,10 @@ def dataset_of_asset(asset: Any, lineage_context: Any) -> Any:
 
 
 def lineage_of(works: Sequence[FinishedWork], source: str | None = None, query: str | None = None) -> Any:
-    """The `OperatorLineage` of a task; None without OpenLineage's provider. Each table that the task, or an earlier try
-    of it, changed is an output, with the last instant as its version, what an overwrite changes, and the rows and bytes
-    that this try has written; of a service it is the input, too, as `source` is of an overwrite. `query` is a facet of
-    the job.
+    """Returns the `OperatorLineage` of a task, or None without OpenLineage's provider. Each table that the task, or an
+    earlier try of it, changed is an output. The output has the last instant as its version, a facet for an overwrite,
+    and the rows and bytes that this try wrote. The table of a service is an input, too; the input of an overwrite is
+    its `source`. `query` is a facet of the job.
     """
     try:
         from airflow.providers.openlineage.extractors import OperatorLineage

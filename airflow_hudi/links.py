@@ -1,4 +1,4 @@
-"""Links of a task in Airflow's UI: to the table in its storage's console, and to its application on the cluster."""
+"""Links of a task in Airflow's UI: to the table in its storage's console, and to the task's Spark application."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _PORTAL: Final = (
     "{account}/path/{bucket}"
 )
 _AZURE: Final = ("abfs", "abfss", "az", "wasb", "wasbs")
-"""`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH`; `az://CONTAINER/PATH` names no account."""
+"""Schemes of Azure. `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH` names the account, `az://` does not."""
 
 
 def console_link(
     uri: str, template: str = "", *, has_endpoint: bool = False, azure: tuple[str, str] | None = None
 ) -> str:
-    """The address that shows a table; "" where none is known. `template` has `{bucket}`, `{account}` and `{path}` in
-    it; one with `{account}` is for URIs that name one. Without one it is that of the storage's own console, where the
-    storage has no endpoint of its own. On Azure the bucket is the container, and `azure` the subscription and resource
-    group, which no URI has.
+    """Returns the web address that shows a table, or "" if none is known. `template` may contain `{bucket}`,
+    `{account}` and `{path}`; a template with `{account}` applies to URIs that name an account. Without a template the
+    address is in the console of the storage's provider, unless the storage has its own endpoint. On Azure the bucket is
+    the container. `azure` is the subscription and the resource group, which no URI contains.
     """
     scheme, place, path = split_address(uri)
     account = ""
@@ -49,12 +49,12 @@ def console_link(
 
 
 class HudiTableLink(BaseOperatorLink):
-    """To the table, by `[hudi] table_link` or in its storage's console. A task of several tables has none."""
+    """Links to the table, by `[hudi] table_link` or in its storage's console. A task of several tables has no link."""
 
     name = "Hudi table"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """The address, or "". Airflow asks in the worker, when the task has ended."""
+        """Returns the address, or "". Airflow calls it in the worker, when the task has ended."""
         if len(operator.tables_of_work) != 1:
             return ""
         hook = operator.hook
@@ -64,7 +64,7 @@ class HudiTableLink(BaseOperatorLink):
 
 
 class HudiSparkLink(BaseOperatorLink):
-    """To the application, where the cluster manager shows it; a task that needed no cluster has none."""
+    """Links to the Spark application in the cluster manager. A task that needed no cluster has no link."""
 
     name = "Spark application"
 

@@ -36,20 +36,20 @@ def hudi_maintenance_dag(
     operator_args: Mapping[str, Any] | None = None,
     **dag_args: Any,
 ) -> DAG:
-    """A DAG that runs what is pending or due on tables, by their policies, and then reports what is pending for too
-    long. They are read in the DAG file, so that a mistake in them is an import error with its line, and once more by
-    each task. Tables whose policies name a pool have a task of their own in it. The param `tables` of a run chooses
-    some of them.
+    """Returns a DAG that runs the pending and due services of tables by their policies, and then reports instants that
+    are pending for too long. The DAG file reads the policies, so a mistake in them is an import error with its line;
+    each task reads them again. Tables whose policies name a pool have their own task in that pool. The param `tables`
+    of a run chooses some of the tables.
 
     :param policy: the path of a YAML file, or one policy as a dict
-    :param tables: the tables; without them those of the file. A name below the connection's base path, which is not
-        known here, is refused where the policy has an address that ends with it
-    :param schedule: of the DAG
+    :param tables: the tables; without them those of the file. A name below the connection's base path is refused where
+        the policy has an address that ends with this name, because the base path is not known here
+    :param schedule: the schedule of the DAG
     :param one_task_per_table: a mapped task for each table, with its own log and retries; else one task, and so one
-        Spark job, for all of a pool
+        Spark job, for all tables of a pool
     :param operator_args: further arguments of HudiTableServicesOperator, such as `engine` and `hudi_conn_id`. Without
-        `conflict_timeout` a task waits ten minutes for others, and holds up no further run: retries and the next run
-        try again
+        `conflict_timeout` a task waits ten minutes for others, and delays no further run: retries and the next run try
+        again
     :param dag_args: further arguments of the DAG
     """
     of_dag = [*names_of_arguments(hudi_maintenance_dag), *names_of_arguments(DAG)]
@@ -69,7 +69,7 @@ def hudi_maintenance_dag(
         **(operator_args or {}),
     }
     if one_task_per_table:
-        # Airflow makes mapped tasks in the worker: a mistake in their arguments is found here.
+        # Airflow makes mapped tasks only in the worker. This one shows mistakes in their arguments in the DAG file.
         HudiTableServicesOperator(task_id="services", **given)
     defaults = {
         "start_date": datetime(2024, 1, 1, tzinfo=timezone.utc),
@@ -84,7 +84,7 @@ def hudi_maintenance_dag(
         services: list[Any] = []
         for pool, of_pool in by_pool.items():
             task_id = "services" + (f"_{_NO_ID.sub('_', pool)}" if pool else "")
-            while dag.has_task(task_id):  # of a pool whose name differs in what no id has
+            while dag.has_task(task_id):  # Names of pools may differ only in characters that no task id may have.
                 task_id += "_"
             services.append(_services(task_id, pool, of_pool, given, mapped=one_task_per_table))
         if any(policies.of(table).pending_age is not None for table in named):
@@ -97,7 +97,7 @@ def hudi_maintenance_dag(
                 pre_execute=_keep_chosen,
                 **shared,
             )
-            # The last task's state is the run's: without this one a failed service would be a successful run.
+            # The last task's state is the run's state: without this task, a run with a failed service would succeed.
             [*services, alerts] >> EmptyOperator(task_id="all_succeeded", trigger_rule="none_failed")
             services >> alerts
     return dag
@@ -133,8 +133,8 @@ def _services(task_id: str, pool: str, tables: Sequence[str], given: Mapping[str
 
 
 def _keep_chosen(context: Context, then: Callable[[Context], Any] | None = None) -> None:
-    """Before a task's work leaves it the tables that the run's param names, and calls the hook of `operator_args`.
-    Without any table the task is skipped, since it would work on all of its policy.
+    """Leaves the task only the tables that the run's param names, and then calls `then`, the `pre_execute` of
+    `operator_args`. Skips a task that has no table left, because it would work on all tables of its policy.
     """
     if chosen := context["params"].get("tables"):
         task: Any = context["task"]

@@ -1,6 +1,6 @@
-"""Airflow's metrics of work on tables, and of looks at their timelines: how old the oldest pending instant is, at no
-further request, and how far the metadata table lags behind, by a listing of it where the timeline has changed. Without
-a metrics backend nothing is read for them.
+"""Airflow's metrics of work on tables and of looks at their timelines. A look reports the age of the oldest pending
+instant, without a further request. It also reports how far the metadata table lags behind, by a listing of the metadata
+table when the timeline has changed. Without a metrics backend nothing is read for the metrics.
 
 | metric | kind | tags |
 |---|---|---|
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 METADATA_TABLE: Final = ".hoodie/metadata"
 _RECORDED: Final = COMMIT_ACTIONS | {Action.CLEAN}
-"""Each of these has a deltacommit of the same instant in the metadata table (services.metadata.catch_up)."""
+"""Actions that have a deltacommit of the same instant in the metadata table (services.metadata.catch_up)."""
 _BACKENDS: Final = ("statsd_on", "statsd_datadog_enabled", "otel_on")
 
 
@@ -44,13 +44,13 @@ def is_measured() -> bool:
 
 @cache
 def start_in_triggerer() -> None:
-    """Makes the triggerer send what looks report: Airflow 3.3 sets the SDK's metrics up in tasks alone."""
+    """Makes the triggerer send the metrics of looks: Airflow 3.3 sets up the SDK's metrics only in tasks."""
     legacy = conf.getboolean("metrics", "legacy_names_on", fallback=True)
     stats.initialize(factory=get_stats_factory(), export_legacy_names=legacy)
 
 
 class LookMetrics:
-    """What the looks at one table in this process report, where it is sent anywhere. Blocks: for threads."""
+    """Reports the metrics of looks at one table, if a metrics backend is on. It blocks, so call it in a thread."""
 
     def __init__(self, hook: HudiHook) -> None:
         self._hook = hook
@@ -58,7 +58,7 @@ class LookMetrics:
         self._recorded: TimelineReader | None = None
 
     def report(self, look: Look) -> None:
-        """The pending age and, where the timeline has changed, the metadata lag, by a listing of the metadata table."""
+        """Reports the pending age. If the timeline has changed, lists the metadata table and reports its lag, too."""
         if not is_measured():
             return
         report_age(look)
@@ -86,7 +86,9 @@ def pending_age(look: Look) -> int:
 
 
 def metadata_lag(look: Look, recorded: Timeline) -> int:
-    """Seconds since the oldest write or clean that the metadata table lacks, and is not older than, completed; or 0."""
+    """Returns the seconds since the first completion of the writes and cleans that the metadata table lacks, or 0.
+    Instants that are older than the metadata table's first do not count.
+    """
     known = recorded.completed().requested_times
     start = min(known, default="")
     lacking = [

@@ -1,4 +1,4 @@
-"""Posts to a webhook what became of a task, what it did, and what is pending on its tables."""
+"""Posts a message to a webhook: how a task ended, its work, and the pending instants of its tables."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _TEMPLATES: Final = ("hudi_conn_id", "table", "tables", "policy")
 
 
 class HudiNotifier(BaseNotifier):
-    """For `on_failure_callback` and the other callbacks of tasks: posts JSON to a webhook.
+    """Posts JSON to a webhook, for `on_failure_callback` and the other callbacks of tasks.
 
     The message is `{"text", "dag_id", "task_id", "run_id", "try_number", "url", "error", "done": [{"table", "service",
     "instant", "files_written", "bytes_written", "files_deleted"}], "tables": [{"table", "pending": [{"instant",
-    "action", "state", "age_seconds"}], "error"}]}`. `url` leads to the task in its run, `done` is what this try of it
-    completed. `text` has all of it in words, which is what Slack, Mattermost and Teams show. A table that cannot be
-    read is named with its error, and the message is sent.
+    "action", "state", "age_seconds"}], "error"}]}`. `url` leads to the task in its run. `done` is the work that this
+    try of the task completed. `text` says all of it in words; Slack, Mattermost and Teams show `text`. The message is
+    also sent if a table cannot be read; it names the table with its error.
 
-    :param webhook_conn_id: connection with the webhook's address: its host, behind which the password is put as a path
-        (as in Airflow's connections of Slack webhooks); without a password the host is the whole address
+    :param webhook_conn_id: connection with the webhook's address: the host, followed by the password as a path (as in
+        Airflow's connections of Slack webhooks); without a password the host is the whole address
     :param tables: the tables; without them the task's own (templated)
-    :param text: the first line of the message; without it which task it is and how it ended (templated)
-    :param hudi_conn_id: connection of type `hudi`; empty for that of the task, None for none (templated)
+    :param text: the first line of the message; without it the name of the task and how it ended (templated)
+    :param hudi_conn_id: connection of type `hudi`; empty for the task's connection, None for none (templated)
     """
 
     template_fields = ("tables", "text", "hudi_conn_id")
@@ -61,7 +61,7 @@ class HudiNotifier(BaseNotifier):
         self.hudi_conn_id = hudi_conn_id
 
     def notify(self, context: Context) -> None:
-        """Posts the message. Raises HudiNotificationFailed, without the address, which is a secret."""
+        """Posts the message. Raises HudiNotificationFailed, whose message omits the address, because it is a secret."""
         address = _address_of(BaseHook.get_connection(self.webhook_conn_id))
         try:
             answer = httpx.post(address, json=self.message(context), timeout=_TIMEOUT)
@@ -77,7 +77,7 @@ class HudiNotifier(BaseNotifier):
             )
 
     async def async_notify(self, context: Context) -> None:
-        """As `notify`, in a thread: for alerts of deadlines, which the triggerer sends."""
+        """Calls `notify` in a thread, for deadline alerts, which the triggerer sends."""
         await asyncio.to_thread(self.notify, context)
 
     def message(self, context: Context) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class HudiNotifier(BaseNotifier):
 
 
 def _tables_of(task: Any) -> Sequence[str]:
-    """The tables that a task of this package works on; none where it cannot say, which may be why it failed."""
+    """Returns the tables that a task works on. A task that failed because it cannot name them has none."""
     try:
         found: Sequence[str] = getattr(task, "tables_of_work", ())
     except HudiError as error:
@@ -109,8 +109,8 @@ def _tables_of(task: Any) -> Sequence[str]:
 
 
 def _rendered(task: Any, context: Context) -> Any:
-    """The task, or a copy with rendered templates: the DAG processor, which runs callbacks of workers that died, has
-    not done so. What cannot be rendered is as by default.
+    """Returns the task, or a copy with rendered templates: the DAG processor runs the callbacks of dead workers, and
+    does not render templates. An argument that cannot be rendered gets its default.
     """
     given = {name: getattr(task, name, None) for name in _TEMPLATES}
     templates = {name: value for name, value in given.items() if "{{" in str(value)}
@@ -135,7 +135,7 @@ def _pending_on(table: str, hook: HudiHook) -> dict[str, Any]:
         found["pending"] = [pending_named(item, age_of(item, look.at, look.zone)) for item in pending]
     except HudiError as error:
         found["error"] = str(error)
-    except Exception as error:  # of Airflow, such as a connection that is missing: the message is sent all the same
+    except Exception as error:  # Airflow's errors, such as a missing connection: the message is sent nevertheless.
         log.warning("%s is not described in the message", table, exc_info=True)
         found["error"] = shortened(masked(f"{type(error).__name__}: {error}"))
     return found
@@ -151,7 +151,7 @@ def _work_shown(work: dict[str, Any]) -> str:
 
 
 def _address_of(connection: Connection) -> str:
-    """The webhook's. Raises ConfigError for a connection without a host."""
+    """Returns the address of the webhook. Raises ConfigError for a connection without a host."""
     host = (connection.host or "").rstrip("/")
     if not host:
         raise ConfigError(f"the connection {connection.conn_id!r} has no host", remedy="give the webhook's address")

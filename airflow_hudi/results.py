@@ -1,6 +1,4 @@
-"""The XCom of a task about an instant, taken from the timeline; and what any XCom says that was done, of which asset
-events, metrics, lineage and messages are made. Whether this task completed an instant: operators/service.py.
-"""
+"""Makes the XCom of an instant from the timeline. Also reads the completed work from any XCom, for asset events."""
 
 from __future__ import annotations
 
@@ -14,18 +12,20 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 
 NUMBERS = ("files_written", "bytes_written", "files_deleted", "records")
 ELSEWHERE = "another process completed it"
-"""The `reason` of an instant at which neither the task nor an earlier try of it did anything."""
+"""The `reason` of an instant that neither the task nor an earlier try of it worked on."""
 ARCHIVE: Final = "archive"
 OVERWRITES: Final = ("INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION")
 
 
 def instant_named(instant: Instant) -> dict[str, Any]:
-    """`{"instant", "action", "state"}`; the action on the pending files: `compaction` also for a completed one."""
+    """Returns `{"instant", "action", "state"}`. The action is the one in the names of the pending files: a completed
+    compaction has the action `compaction`, too.
+    """
     return {"instant": instant.requested_time, "action": instant.pending_action, "state": instant.state.value}
 
 
 def pending_named(instant: Instant, age: int) -> dict[str, Any]:
-    """`{"instant", "action", "state", "age_seconds"}` of a pending instant (hudi_core.timeline.timeline)."""
+    """Returns `{"instant", "action", "state", "age_seconds"}` of a pending instant (hudi_core.timeline.timeline)."""
     return {**instant_named(instant), "age_seconds": age}
 
 
@@ -38,8 +38,9 @@ def instant_result(
     reason: str | None = None,
     result: JobResult | None = None,
 ) -> dict[str, Any]:
-    """The XCom value of an instant: sums over the completed instant's file, whoever did it, and the `seconds` and
-    `engine` of the work, by the `result` of the job. Raises StorageError, FormatError.
+    """Returns the XCom value of an instant. Its numbers are sums over the completed instant's file, whichever process
+    completed it. `seconds` is the duration of the work; the engine comes from the `result` of the job. Raises
+    StorageError, FormatError.
     """
     numbers = _numbers(reader, instant) if instant.is_completed else {}
     return {
@@ -58,22 +59,22 @@ def instants_of(result: JobResult | None, instant: str) -> list[InstantResult]:
 
 
 def document_of(result: Result | None) -> dict[str, Any]:
-    """The document of a verb other than `run`; empty where the result was not received."""
+    """Returns the document of a verb other than `run`; empty if the result was not received."""
     return dict(result.document or {}) if result is not None else {}
 
 
 def found_completed(result: JobResult | None, instant: str) -> bool:
-    """Whether a job's result says that it found the instant completed, and did nothing."""
+    """Returns whether the job's result says that the job found the instant completed, and did nothing."""
     return any(item.already_completed for item in instants_of(result, instant))
 
 
 def work_seconds(instants: Iterable[InstantResult], otherwise: float) -> float:
-    """The duration of the work on all `instants`; `otherwise` where they say 0, which is not measured."""
+    """Returns the seconds of the work on all `instants`, or `otherwise` if they say 0, which means not measured."""
     return sum(item.seconds for item in instants) or otherwise
 
 
 def nothing_result(table: str, action: str) -> dict[str, Any]:
-    """The XCom value when there was nothing to do, but for its `reason`."""
+    """Returns the XCom value of a task without work. The caller sets the `reason`."""
     return {
         "table": table,
         "instant": None,
@@ -88,7 +89,7 @@ def nothing_result(table: str, action: str) -> dict[str, Any]:
 
 
 def removed_result(table: str, removed: InstantResult) -> dict[str, Any]:
-    """The XCom value of an instant that the job removed from the timeline, having nothing to do."""
+    """Returns the XCom value of an instant that the job removed from the timeline because there was nothing to do."""
     return {**nothing_result(table, removed.action), "instant": removed.instant, "state": removed.state}
 
 
@@ -103,7 +104,7 @@ def _numbers(reader: TimelineReader, instant: Instant) -> dict[str, int]:
     if instant.action not in (Action.CLEAN, Action.ROLLBACK):
         return {}
     metadata = reader.active().read_of(instant)
-    # The log files with command blocks, by which a rollback removes rows in table version 6.
+    # In table version 6 a rollback removes rows by log files with command blocks.
     logs = [part.get("rollbackLogFiles") or {} for part in (metadata.get("partitionMetadata") or {}).values()]
     return {
         "files_written": sum(len(files) for files in logs),
@@ -114,9 +115,9 @@ def _numbers(reader: TimelineReader, instant: Instant) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class FinishedWork:
-    """One completed instant of one table, or an archival, which has none. `service` may be an operation in lower case.
-    `earlier`: another process or an earlier try completed it, and counted its numbers; `elsewhere`: another process,
-    which tells of it itself. `seconds` is None where it was not measured.
+    """One completed instant of a table, or an archival, which has no instant. `service` may be an operation in lower
+    case. `earlier` says that another process or an earlier try completed the instant, and counted its numbers.
+    `elsewhere` says that another process completed it, and reports it itself. `seconds` is None if not measured.
     """
 
     table: str
@@ -132,7 +133,7 @@ class FinishedWork:
 
 
 def finished_work(result: Mapping[str, Any], service: str | None = None) -> Iterator[FinishedWork]:
-    """What an XCom says that was completed. `service`: the operator's, if it has one."""
+    """Reads the completed work from an XCom. `service` is the operator's service, if it has one."""
     if isinstance(result.get("results"), list):
         for item in result["results"]:
             if not item.get("exit_code"):
@@ -151,7 +152,7 @@ def _named(result: Mapping[str, Any], service: str | None) -> str | None:
         return str(result["operation"]).lower()
     if result.get("state") == State.COMPLETED.value:
         return service
-    # Restores, and rollbacks of one write.
+    # Restores, and rollbacks of one write, have no state.
     return (service or Action.RESTORE) if "target" in result and "removed" in result else None
 
 

@@ -1,4 +1,4 @@
-"""The sensors: each looks at a table until its condition holds, here or in the triggerer."""
+"""The sensors: each looks at a table until its condition holds, in the worker or in the triggerer."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
-    """Succeeds when the condition of the class holds on a table, whose fields are arguments (templated). Its XCom is
-    `table` and what the condition found.
+    """Succeeds when the condition of the class holds on a table. The condition's fields are arguments (templated). The
+    XCom is `table` and what the condition found.
 
-    A poke is one listing of the timeline, and reads what the condition needs of commits that are new. Storage that
-    fails, and a damaged file, which a writer may be at, are looked at again at the next one, up to wait.MAX_ERRORS
-    times in a row. What no retry can repair fails the task without further ones (task_fate.is_permanent).
+    A poke lists the timeline once, and reads from new commits what the condition needs. Where the storage fails or a
+    file is damaged, which a writer may be writing, the next poke looks again. The sensor fails after wait.MAX_ERRORS
+    such errors in a row. An error that no retry can repair fails the task without retries (task_fate.is_permanent).
 
     :param table: the table's path or URI, or its path below the connection's base path (templated)
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)
@@ -48,7 +48,7 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
     waits_for: ClassVar[type[Condition]]
     _condition: Condition | None = None
     _reader: TimelineReader | None = None
-    _metrics: metrics.LookMetrics  # made with the reader
+    _metrics: metrics.LookMetrics  # Made together with the reader.
     _errors = 0
 
     def check_arguments(self) -> None:
@@ -58,7 +58,7 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
             self.condition()
 
     def condition(self) -> Condition:
-        """What is waited for, by the arguments as they are rendered. Raises ConfigError."""
+        """Returns the condition of the wait, made of the rendered arguments. Raises ConfigError."""
         return self.waits_for(**self._waited())
 
     def _waited(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
                 self._metrics = metrics.LookMetrics(hook)
             look = self._reader.look()
             if is_new_process:
-                # It does not know what the timeline was like before.
+                # A new process does not know the earlier timeline, so it does not report the metadata lag.
                 metrics.report_age(look)
             else:
                 self._metrics.report(look)
@@ -139,14 +139,15 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
 
 
 class HudiCommitSensor(BaseHudiSensor):
-    """Succeeds when a write has completed; compactions and clusterings, which change no row, are none.
+    """Succeeds when a write has completed. Compactions and clusterings change no row, so they are not writes.
 
-    XCom: `{"table", "instant", "action", "state", "completed", "operation", "partitions", "rows"}` of the first.
-    `completed` is its completion time: as `completed_after` it makes the next run wait for the next write. On table
-    version 6 that is the modification time of a file: writes of one such moment (a second on S3) are one event.
+    XCom: `{"table", "instant", "action", "state", "completed", "operation", "partitions", "rows"}` of the first write
+    to complete. `completed` is its completion time: as `completed_after` of the next run, it makes that run wait for
+    the next write. On table version 6 the completion time is the modification time of a file: writes with the same
+    modification time (a second on S3) are one event.
 
     :param completed_after: only for writes that completed later, such as `{{ data_interval_end }}`, see
-        condition.bound_of; empty: any that is on the timeline (templated)
+        condition.bound_of; empty: any write on the timeline (templated)
     """
 
     waits_for = CommitCondition
@@ -157,11 +158,11 @@ class HudiInstantSensor(BaseHudiSensor):
 
     :param action: the action to wait for, by the name on its pending files (`compaction`, `clean`…) or, for writes,
         `commit`, `deltacommit`, `replacecommit` (templated)
-    :param state: `requested`, `inflight`, `completed`, or `pending` for either of the first two: a compaction of a dead
-        attempt is worth running, too (templated)
+    :param state: `requested`, `inflight`, `completed`, or `pending` for either of the first two, because a run can
+        also continue the compaction of a dead attempt (templated)
     :param instant: wait for this instant only (templated)
     :param after: only for instants later than this one; an indexing is planned before the latest write (templated)
-    :param completed_after: with the state `completed`, as of HudiCommitSensor (templated)
+    :param completed_after: as for HudiCommitSensor, with the state `completed` (templated)
     """
 
     waits_for = InstantCondition
@@ -171,11 +172,12 @@ class HudiInstantSensor(BaseHudiSensor):
 class HudiNoPendingSensor(BaseHudiSensor):
     """Succeeds when no instant is pending for longer than `pending_age`.
 
-    XCom: `{"table", "pending", "oldest": {"instant", "action", "state", "age_seconds"}}`: how many are still pending,
-    and the oldest of them or None.
+    XCom: `{"table", "pending", "oldest": {"instant", "action", "state", "age_seconds"}}`: how many instants are still
+    pending, and the oldest of them or None.
 
-    :param pending_age: seconds, a timedelta, or a text such as `90s`, `30m`, `6h` or `2d`; 0: none may be (templated)
-    :param action: only instants of this action, by the name on its pending files; empty: of any (templated)
+    :param pending_age: seconds, a timedelta, or a text such as `90s`, `30m`, `6h` or `2d`; 0: no instant may be pending
+        (templated)
+    :param action: only instants of this action, by the name on its pending files; empty: of any action (templated)
     """
 
     waits_for = NoPendingCondition
@@ -183,16 +185,16 @@ class HudiNoPendingSensor(BaseHudiSensor):
 
 
 class HudiPartitionSensor(BaseHudiSensor):
-    """Succeeds when partitions were written; a delete_partition takes one away again. Compactions and clusterings are
-    no writes.
+    """Succeeds when partitions were written. A partition that a later delete_partition removed does not count.
+    Compactions and clusterings are not writes.
 
-    XCom: `{"table", "partitions": [{"partition", "instant", "completed"}]}`: those that arrived, each with the last
-    write to it. `completed` is None where that write is archived and was known by its files only.
+    XCom: `{"table", "partitions": [{"partition", "instant", "completed"}]}`: the partitions that arrived, each with the
+    last write to it. `completed` is None if that write is archived and only its files show it.
 
     :param partitions: paths of partitions as their folders are named (`day=2026-01-02`), as a list, or as a text that
-        separates them by commas or lines; those of a list are taken as they are (templated)
-    :param match: `all` of them, which is meant when it is empty, or `any` (templated)
-    :param completed_after: as of HudiCommitSensor; only by writes that are still on the timeline (templated)
+        separates them by commas or lines; the paths of a list are taken unchanged (templated)
+    :param match: `all` of them, which is the default, or `any` (templated)
+    :param completed_after: as for HudiCommitSensor; then only writes that are still on the timeline count (templated)
     """
 
     waits_for = PartitionCondition

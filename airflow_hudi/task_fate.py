@@ -1,6 +1,6 @@
-"""What this provider's tasks fail with, and what becomes of a task, by the exit code of its job and by an error: the
-one rule of operators, sensors, triggers and asset events. Whether a connection is there: hooks.py. The codes:
-hudi_core/errors.py.
+"""The errors of this provider's tasks, and the fate of a task by the exit code of its job or by an error. Operators,
+sensors, triggers and asset events all follow this rule. hooks.py says whether a connection is missing; the exit codes
+are in hudi_core/errors.py.
 
 | exit code of the job | the job | the task |
 |---|---|---|
@@ -9,7 +9,7 @@ hudi_core/errors.py.
 | 3 (EXIT_RETRY) | others are at work | waits, and runs the job again; fails with retries when it waited too long |
 | any other | failed | fails with retries |
 
-Where the timeline shows the work completed, it is done whatever the exit code is (jobs/waiting.py).
+If the timeline shows the work completed, the task is done, whatever the exit code is (jobs/waiting.py).
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ UNSAID = "it did not report why; see its output above"
 
 
 class HudiSensorFailed(HudiError, AirflowException):
-    """A sensor's wait ended in an error; an AirflowException, so that soft_fail and never_fail apply."""
+    """A sensor's wait ended with an error. It is an AirflowException, so that soft_fail and never_fail apply."""
 
 
 class HudiInstantNotFound(ConfigError):
-    """The instant that a task is to run is not on the timeline, or one of another action: no retry finds it."""
+    """The instant that a task should run is not on the timeline, or has another action. No retry helps."""
 
 
 class HudiInputRefused(ConfigError):
-    """The job refused its input, for the reason and with the remedy that it named: no retry changes that."""
+    """The job refused its input. The error has the job's reason and remedy. No retry helps."""
 
 
 class HudiInstantBusy(ConflictError):
-    """Another process ran the instant for longer than the task may wait; safe to retry."""
+    """Another process ran the instant for longer than the task may wait. A retry is safe."""
 
 
 class HudiNotificationFailed(HudiError):
@@ -61,11 +61,11 @@ class HudiNotificationFailed(HudiError):
 
 
 class HudiTableUnreadable(StorageError):
-    """Tables that a task has to look at cannot be read now; a retry looks again."""
+    """Tables that a task must look at cannot be read now. A retry looks again."""
 
 
 class HudiConnectionUnreadable(StorageError):
-    """A secrets backend cannot be asked for a connection now; a retry asks again."""
+    """A secrets backend cannot be asked for a connection now. A retry asks again."""
 
 
 class HudiJobFailed(ExecutionError):
@@ -84,12 +84,12 @@ class Fate(Enum):
 
 
 def fate_of(exit_code: int) -> Fate:
-    """That of a task whose job ended with this code, which may be that of a signal."""
+    """Returns the fate of a task whose job ended with this exit code, which may be the code of a signal."""
     return {0: Fate.DONE, EXIT_BAD_INPUT: Fate.FAILS_FOR_GOOD, EXIT_RETRY: Fate.WAITS}.get(exit_code, Fate.FAILS)
 
 
 def failure_of(result: JobResult | None) -> str | None:
-    """The failures in a result, in one line; None when there are none, or the job did not report."""
+    """Returns the failures in a result, in one line; None if there are none, or if the job did not report."""
     if isinstance(result, BatchResult):
         result = result.stopped
     if result is None:
@@ -100,7 +100,7 @@ def failure_of(result: JobResult | None) -> str | None:
 
 
 def refused(result: JobResult | None) -> HudiInputRefused:
-    """The error of a job that refused its input, as its result says it."""
+    """Returns the error of a job that refused its input, made of the job's result."""
     whole = result.stopped if isinstance(result, BatchResult) else result
     if whole is None or whole.error is None:
         said = failure_of(result) or "the job refused its input and did not say why; see its output above"
@@ -110,21 +110,21 @@ def refused(result: JobResult | None) -> HudiInputRefused:
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Whether a retry would meet the same: bad input, no credentials, a connection that Airflow does not know."""
+    """Returns whether a retry would fail in the same way: bad input, no credentials, or a missing connection."""
     if isinstance(error, HudiError):
         return fate_of(error.exit_code) is Fate.FAILS_FOR_GOOD
     return isinstance(error, AirflowNotFoundException)
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether another look soon may go well, where storage or a writer is in the way. Comes before is_permanent."""
+    """Returns whether another look may soon succeed: storage or a writer failed. Call it before is_permanent."""
     if isinstance(error, StorageError):
         return not is_permanent(error)
     return isinstance(error, FormatError) and not isinstance(error, UnsupportedError)
 
 
 def in_words(error: BaseException) -> str:
-    """An error for people: what is wrong first, then where, then the remedy."""
+    """Returns the error as a text for people: first the problem, then the place, then the remedy."""
     if not isinstance(error, HudiError):
         return str(error) or type(error).__name__
     place = f": {error.path}" if error.path is not None and error.path not in error.message else ""
@@ -133,7 +133,7 @@ def in_words(error: BaseException) -> str:
 
 @contextmanager
 def fails_for_good(logger: Any = log) -> Iterator[None]:
-    """Raises AirflowFailException for a permanent error, whose message is then a line of its own in the task's log."""
+    """Raises AirflowFailException for a permanent error, and logs its message as a line of its own."""
     try:
         yield
     except Exception as error:

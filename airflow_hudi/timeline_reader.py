@@ -1,4 +1,4 @@
-"""Reads a table's timeline over and over, at the price of one listing each time."""
+"""Reads a table's timeline repeatedly, with one listing each time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one listing shows of a table, and its reader; `modified`: when, in layout 1, each file was modified."""
+    """A table as one listing shows it. `modified` has the modification time of each timeline file, in layout 1."""
 
     timeline: Timeline
     at: datetime
@@ -36,19 +36,19 @@ class Look:
         return self.reader.storage.uri
 
     def completed_at(self, instant: Instant) -> str:
-        """In layout 1 the modification time of the file, as in Hudi (getStateTransitionTime)."""
+        """Returns the completion time: in layout 1 the file's modification time (Hudi's getStateTransitionTime)."""
         if instant.completion_time is not None:
             return instant.completion_time
         seconds = self.modified.get(legacy_name(instant.requested_time, instant.action, instant.state))
         if seconds is None:
             return instant.completed_at
         modified = of_epoch_seconds(seconds, self.zone)
-        # A store with times of whole seconds shows a write as completed before it began.
+        # A storage with times in whole seconds may show that a write completed before it began.
         same_second = modified[:14] == instant.requested_time[:14]
         return max(modified, instant.requested_time) if same_second else modified
 
     def read_commit(self, instant: Instant) -> CommitMetadata | None:
-        """None where it is gone since the listing. Raises StorageError, CorruptFileError."""
+        """Reads a completed commit; None if its file is gone meanwhile. Raises StorageError, CorruptFileError."""
         try:
             return self.reader.active().read_commit(instant)
         except StorageNotFoundError:
@@ -56,11 +56,10 @@ class Look:
 
 
 class TimelineReader:
-    """One table, as a task or a trigger looks at it. Its properties are read again only when a listing shows that their
-    file changed: an upgraded table would otherwise hide its instants from a sensor that has been waiting since before.
-    As long as a listing is the same as before, so is the timeline: not only equal.
-
-    `action` is what is looked for. Of `clustering` the timeline is as layout 2 has it (named_by_plans).
+    """Reads the timeline of one table for a task or a trigger. It reads the table's properties again when their file
+    changed: else the instants of an upgraded table would stay hidden from a sensor that waits since before the upgrade.
+    While the listing does not change, look returns the same timeline object. `action` is the action to look for; for
+    `clustering` the timeline has layout 2's action names (named_by_plans).
     """
 
     def __init__(self, storage: Storage, action: str = "") -> None:
@@ -74,7 +73,7 @@ class TimelineReader:
 
     @property
     def config(self) -> TableConfig:
-        """The table's properties. Raises ConfigError for no Hudi table, UnsupportedVersionError, StorageError."""
+        """The table's properties. Raises ConfigError if there is no table, UnsupportedVersionError, StorageError."""
         if self._config is None:
             self._config = TableConfig.load(self.storage)
         return self._config
@@ -83,7 +82,7 @@ class TimelineReader:
         return self.look().timeline
 
     def look(self) -> Look:
-        """The table as it is now: one listing, past every cache. Raises as `config` does."""
+        """Returns the table as it is now, by one listing without a cache. Raises the same errors as `config`."""
         at, files = datetime.now(timezone.utc), self._list()
         zone = timeline_zone(self.config, {})
         if self._timeline is None or files != self._files:
@@ -94,7 +93,9 @@ class TimelineReader:
         return ActiveTimeline(self.storage, self.config)
 
     def at_work(self, instant: str) -> str | None:
-        """Who runs an instant and since when: by the last claim that was not released, else by a heartbeat of Hudi."""
+        """Returns who runs an instant and since when, by the last claim if it is not released, else by a heartbeat of
+        Hudi. Returns None if there is neither.
+        """
         folder = ClaimFolder(instant)
         files = {info.name: info for info in self.storage.list_files(folder.path)}
         if (epochs := epochs_of(files)) and not is_released(files):
@@ -112,15 +113,15 @@ class TimelineReader:
         return shortened(without_controls(masked(text)))
 
     def named_by_plans(self, timeline: Timeline) -> Timeline:
-        """The timeline as layout 2 has it: layout 1 names clusterings and overwrites alike, and each plan is read,
-        once. Raises FormatError, StorageError.
+        """Returns the timeline with the action names of layout 2. Layout 1 has the same name for clusterings and
+        overwrites, so this reads each plan once. Raises FormatError, StorageError.
         """
         if self.config.layout_version != 1:
             return timeline
         return Timeline.in_order(map(self._named_by_plan, timeline))
 
     def _named_by_plan(self, instant: Instant) -> Instant:
-        """The instant; a replacecommit whose plan is a clustering as one. Raises FormatError for a damaged plan."""
+        """Returns the instant, as a clustering if it has the plan of one. Raises FormatError for a damaged plan."""
         if instant.action != Action.REPLACE_COMMIT:
             return instant
         time = instant.requested_time
@@ -132,7 +133,9 @@ class TimelineReader:
         return replace(instant, action=action, planned_action=Action.CLUSTERING)
 
     def _list(self) -> dict[str, float | None]:
-        """The timeline's files and in layout 1, where names do not tell everything, when each was modified."""
+        """Returns the names of the timeline's files. In layout 1 names do not tell everything, so each name has its
+        modification time.
+        """
         config = self.config
         if config.layout_version != 1:
             return dict.fromkeys(self.storage.list_names(config.timeline_folder))
@@ -148,7 +151,7 @@ class TimelineReader:
         config = self.config
         timeline = timeline_of(files, config.layout_version, zone=zone)
         if any(instant.is_legacy for instant in timeline):
-            # An upgrade left completed files that name no completion time: that of modification is theirs.
+            # An upgrade left completed files whose names have no completion time: their modification time replaces it.
             modified = {info.name: info.modified for info in self.storage.list_files(config.timeline_folder)}
             return timeline_of(modified, config.layout_version, modified, zone)
         return self.named_by_plans(timeline) if self._action == Action.CLUSTERING else timeline

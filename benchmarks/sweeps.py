@@ -2,8 +2,8 @@
 
 Stores benchmarks/results/conformance.json or sweeps.json; ends with 1 when a test failed. `conformance` is every
 service on every golden table of every version, and every index, most of it with real Hudi as judge: the cases that
-`make test` leaves out. `soak` is every service killed at every operation on the storage, by every form of death, ten minutes of
-random programs on each table version, memory at full size, and on versitygw what `make test` runs on moto.
+`make test` leaves out. `soak` is every service killed at every operation on the storage, by every form of death, ten
+minutes of random programs on each table version, memory at full size, and on versitygw what `make test` runs on moto.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Finds the partitions that writes have changed, and makes an asset event of each: hudi_cluster_partition runs for it.
+"""Finds the partitions that writes have changed, and makes an asset event of each. hudi_cluster_partition runs for each
+event.
 
-The triggerer looks at the table's timeline, and an event of completed writes starts a run, which reads from the events
-which partitions they wrote. Compactions and clusterings change no rows and count for nothing.
+The triggerer looks at the table's timeline. An event of completed writes starts a run, which reads the changed
+partitions from the events. Compactions and clusterings change no rows, so they do not count.
 
 | param | environment |
 |---|---|
 | partitions | -: partitions by name, separated by commas, instead of those of events |
 
-Which table is watched and how often is in the environment alone: AIRFLOW_HUDI_WATCHED_TABLE, AIRFLOW_HUDI_CONN_ID and
+Only the environment sets the watched table and the interval: AIRFLOW_HUDI_WATCHED_TABLE, AIRFLOW_HUDI_CONN_ID and
 AIRFLOW_HUDI_POLL_SECONDS (else 10). Without a watched table the DAG runs when triggered.
 """
 
@@ -36,7 +37,7 @@ CHANGED = watched_changes() or changed_partitions_asset("/none")
 def find_changed(
     params: dict[str, Any] | None = None, triggering_asset_events: Any = None, outlet_events: Any = None
 ) -> list[str]:
-    """The partitions, each of which is an event of the asset."""
+    """Makes an asset event of each changed partition, and returns the partitions."""
     named = names_in(str((params or {}).get("partitions") or ""))
     found = sorted(named or written_partitions(triggering_asset_events or {}))
     if not found:
@@ -51,7 +52,7 @@ with DAG(
     schedule=watched_assets(state="completed"),
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,  # events that come before a run starts are one run
+    max_active_runs=1,  # Airflow joins the events that come before a run starts into one run.
     allowed_run_types=RUN_TYPES,
     tags=["hudi", "events"],
     doc_md=__doc__,

@@ -1,7 +1,8 @@
 """Waits for a clean that a writer planned on a Hudi table and did not run, and runs it as a Spark job.
 
-For writers with `hoodie.clean.automatic=true` and `hoodie.clean.async.enabled=true`, or whose cleans died. The table
-and the connections come from the run's params; their defaults from the environment, then from Airflow Variables:
+It is for writers with `hoodie.clean.automatic=true` and `hoodie.clean.async.enabled=true`, and for writers whose cleans
+died. The table and the connections come from the run's params; their defaults from the environment, then from Airflow
+Variables:
 
 | param | environment | Variable |
 |---|---|---|

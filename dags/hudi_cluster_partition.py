@@ -1,8 +1,8 @@
 """Clusters one partition of a table, for each partition that hudi_changed_partitions found.
 
-A run has the partition as its partition key, or as its param when it is triggered by hand. Small files are joined; with
-sort columns rows are sorted. What an earlier clustering left as the next one would is nothing to do. Clusterings that
-are pending when it starts, of whichever partition, are run first.
+A run has the partition as its partition key, or as its param when it is triggered by hand. It joins small files, and
+sorts rows if there are sort columns. Files that an earlier clustering already wrote in this form are not written again.
+Clusterings of any partition that are pending when the run starts are run first.
 
 | param | environment | Variable |
 |---|---|---|
@@ -13,7 +13,7 @@ are pending when it starts, of whichever partition, are run first.
 | sort_columns | AIRFLOW_HUDI_SORT_COLUMNS (else as the writers) | - |
 
 AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object without secrets:
-the lock that they use is one of them. AIRFLOW_HUDI_FLEET_ENGINE is where it runs, `auto` without it.
+the lock that they use is one of them. AIRFLOW_HUDI_FLEET_ENGINE is the engine, else `auto`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ with DAG(
     schedule=PartitionedAssetTimetable(assets=CHANGED) if CHANGED else None,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,  # of one table, in which the clusterings of its partitions take turns
+    max_active_runs=1,  # The clusterings of the table's partitions take turns.
     allowed_run_types=RUN_TYPES,
     tags=["hudi", "events"],
     doc_md=__doc__,

@@ -1,8 +1,8 @@
 """Rewrites small or unordered files of a Hudi table into new files, as a Spark job.
 
-A clustering that is planned and not run yet, by a writer too, is run first; without any, one is planned and run. What
-an earlier clustering left as the next one would is not written again, and where nothing is to be done the task is
-skipped.
+The task runs a planned clustering if there is one, also one that a writer planned. Else it plans a clustering and runs
+it. Files that an earlier clustering already wrote in this form are not written again. The task is skipped if there is
+nothing to do.
 
 The table, the connections and the order of rows come from the run's params; their defaults from the environment, then
 from Airflow Variables:

@@ -1,7 +1,8 @@
-"""Deletes partitions of a Hudi table, once for each data interval: their rows go at once, their files by a later clean.
+"""Deletes partitions of a Hudi table, once for each data interval. Queries no longer find the rows; a later clean
+deletes the files.
 
 The commit records the interval, so a run that is cleared, or an interval that is backfilled twice, deletes nothing
-more. With `dry_run` the result says what would go.
+more. With `dry_run` the result says what would be deleted.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:
@@ -14,9 +15,9 @@ Variables:
 | partitions | AIRFLOW_HUDI_DELETED_PARTITIONS | - |
 | token, dry_run | - | - |
 
-AIRFLOW_HUDI_DELETED_PARTITIONS is a template that each run fills in, such as `day={{ macros.ds_add(ds, -90) }}`; on the
-schedule AIRFLOW_HUDI_DELETION_SCHEDULE, a cron expression in UTC, rows are kept for so long: with `@daily` a run starts
-when a day is over, and `ds` is that day. Without a schedule the DAG runs when triggered.
+AIRFLOW_HUDI_DELETED_PARTITIONS is a template that each run fills in, such as `day={{ macros.ds_add(ds, -90) }}`, which
+keeps rows for 90 days. AIRFLOW_HUDI_DELETION_SCHEDULE is the schedule, a cron expression in UTC: with `@daily` a run
+starts when a day is over, and `ds` is that day. Without a schedule the DAG runs when triggered.
 AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object without secrets:
 the lock that they use is one of them.
 """

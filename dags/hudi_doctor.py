@@ -2,9 +2,8 @@
 
 It checks for stuck instants, orphans, a wrong metadata table, clocks, locks and wheels.
 
-Nothing is written to the table. What was found, with what to do about it, is in the log and in the XCom of `doctor`.
-Triggered with `probe_store`, it also puts the storage below the table to the test, by races in a folder of their own:
-once per storage is enough.
+Nothing is written to the table. The findings and their fixes are in the log and in the XCom of `doctor`. A run with
+`probe_store` also tests the storage of the table, by races in their own folder: one such run per storage is enough.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:
@@ -72,7 +71,7 @@ with DAG(
 
     @task.short_circuit
     def probe_wanted(params: dict[str, object]) -> bool:
-        """Whether the run was triggered with `probe_store`."""
+        """Returns whether the run was triggered with `probe_store`."""
         return params["probe_store"] is True
 
     HudiDoctorOperator(

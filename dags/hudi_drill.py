@@ -1,15 +1,16 @@
 """A drill: takes a savepoint of a Hudi table, breaks it by deleting a partition, and restores it.
 
-It proves that the table can be restored, and says how long that takes. **Stop all writers first**: what they write
-after the savepoint is removed by the restore, and what is pending then, too. A copy of a table serves as well.
+It proves that the table can be restored, and shows how long that takes. **Stop all writers first**: the restore removes
+everything that they write after the savepoint, and all instants that are pending then. You can also use a copy of a
+table.
 
 1. `choose` takes the partition: the param, or one that the newest commits wrote; `savepoint` keeps the newest commit.
 2. `break_table` deletes the partition.
-3. `restore` restores the table to the savepoint, also where the step before failed.
-4. `check` fails where the newest commit is another one than before, or an instant is pending, or a step failed.
-5. `doctor` examines the table, its metadata table included; then `delete_savepoint` lets the files go.
+3. `restore` restores the table to the savepoint, also if the step before failed.
+4. `check` fails if the newest commit is not the one of the savepoint, or an instant is pending, or a step failed.
+5. `doctor` examines the table with its metadata table; then `delete_savepoint` deletes the savepoint.
 
-Where a step fails the savepoint is kept: `hudi_repair` with the verb `restore` restores the table to it.
+If a step fails, the savepoint is kept: `hudi_repair` with the verb `restore` restores the table to it.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:
@@ -50,7 +51,7 @@ from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
 from airflow_hudi.operators.repair import HudiRestoreOperator, HudiSavepointOperator
 
 COMMON = {**TARGET, "options": options_of_run(writer_options())}
-# A text that consists of digits would come out of an XCom as a number.
+# `choose` returns a dict, because a plain text of digits would come out of an XCom as a number.
 CHOSEN = "{{ ti.xcom_pull(task_ids='choose')['partition'] }}"
 KEPT = "{{ ti.xcom_pull(task_ids='savepoint')['instant'] }}"
 
@@ -60,7 +61,7 @@ with DAG(
     schedule=None,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,  # a second drill of a table would restore what the first one deletes
+    max_active_runs=1,  # A second drill of a table would restore what the first one deletes.
     allowed_run_types=RUN_TYPES,
     tags=["hudi", "repair"],
     doc_md=__doc__,
@@ -77,7 +78,7 @@ with DAG(
 
     @task
     def choose(table: str, hudi_conn_id: str, partition: str) -> dict[str, str]:
-        """The partition."""
+        """Returns the partition to delete."""
         if partition:
             return {"partition": partition}
         reader = HudiHook(hudi_conn_id).timeline(table)
@@ -89,7 +90,7 @@ with DAG(
 
     @task
     def check(table: str, hudi_conn_id: str, instant: str) -> dict[str, str]:
-        """The newest commit, which is the one of the savepoint again."""
+        """Returns the newest commit. Fails if it is not the commit of the savepoint, or if an instant is pending."""
         timeline = HudiHook(hudi_conn_id).timeline(table).load()
         newest = timeline.commits().last()
         if newest is None or newest.requested_time != instant:

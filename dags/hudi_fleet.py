@@ -1,9 +1,9 @@
-"""Maintains a fleet of tables by a file of policies: what is pending or due on each of them, as one job.
+"""Maintains a fleet of tables by a file of policies: runs the pending and due services of all tables as one job.
 
-The file says which tables there are, when each service of a table is due, in which order they run, within which bounds
-of time and bytes, and when nothing runs (docs/use/fleets.md). A mistake in it is an import error of this DAG, with its
-line. Behind the services a task fails where an instant is pending for too long. Without a file and without tables there
-is no DAG. The params of a run choose some of the tables, and the engine and options of its work.
+The file names the tables. It says when each service of a table is due, the order of the services, their limits of time
+and bytes, and the quiet hours (docs/use/fleets.md). A mistake in the file is an import error of this DAG, with its
+line. After the services, a task fails if an instant is pending for too long. Without a file and without tables there is
+no DAG. The params of a run choose some of the tables, and the engine and options of its work.
 
 | what | environment |
 |---|---|

@@ -1,7 +1,7 @@
 """Builds indexes of a Hudi table's metadata table while its writers continue, then validates the metadata table.
 
-What is planned and not run yet, by Hudi's writers too, is run first; without any the indexes that the params name are
-planned and built. Those that are there are left as they are, and where nothing is to be done the tasks are skipped.
+A task runs a planned indexing if there is one, also one that a Hudi writer planned. Else it plans and builds the
+indexes that the params name. Existing indexes are not changed. The tasks are skipped if there is nothing to do.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:
@@ -15,8 +15,8 @@ Variables:
 | secondary_column, expression_column, expression_options, index_name | - | - |
 
 AIRFLOW_HUDI_INDEXING_SCHEDULE is the schedule; without it the DAG runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS are
-the options of the table's writers, by Hudi's names, as a JSON object without secrets: the lock that they use is one of
-them, and which columns they have statistics of.
+the options of the table's writers, by Hudi's names, as a JSON object without secrets. They include the writers' lock
+and the columns that have statistics.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Replaces partitions of a Hudi table by the rows of Parquet files, once for each data interval.
 
-The partitions that the rows belong to are replaced, or those that are named, or with `whole_table` all. The commit
+A run replaces the partitions of the rows, or the named partitions, or with `whole_table` all partitions. The commit
 records the interval, so a run that is cleared, or an interval that is backfilled twice, writes nothing more; another
-`token` writes it again. `airflow backfill create` makes a run for each interval, and runs that meet wait for each
-other. A source that is not there yet is waited for `wait_minutes`, in the triggerer; where the folder has a file such
-as `_SUCCESS` when it is whole, name it as `marker`. With `dry_run` the result says what would be replaced.
+`token` writes it again. `airflow backfill create` makes a run for each interval, and runs at the same time wait for
+each other. A run waits for a missing source for `wait_minutes`, in the triggerer. If a complete folder has a file such
+as `_SUCCESS`, name this file as `marker`. With `dry_run` the result says what would be replaced.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:
@@ -59,7 +59,7 @@ with DAG(
     schedule=SCHEDULE,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,  # of one table in the order of their intervals: the last one that writes wins
+    max_active_runs=1,  # Runs write in the order of their intervals, because the last run that writes wins.
     tags=["hudi", "write"],
     doc_md=__doc__,
     params={

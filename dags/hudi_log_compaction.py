@@ -1,7 +1,8 @@
-"""Merges the log files of a Hudi table's file slices: runs the oldest log compaction that a writer planned, and plans
-one first where `plan` says so.
+"""Merges the log files of a Hudi table's file slices. It runs the oldest pending log compaction; with `plan` it plans
+one if none is pending.
 
-Queries of Hudi 0.15 to 1.1 read the merged blocks beside those that they merge, so they gain nothing. So `plan` is off.
+`plan` is off by default: queries of Hudi 0.15 to 1.1 read the merged blocks and also the original ones, so they are not
+faster.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:

@@ -1,15 +1,15 @@
-"""Repairs a Hudi table by hand: triggered with the verb and the instant, it runs that verb as a Spark job.
+"""Repairs a Hudi table by hand: a run with a verb and an instant runs that verb as a Spark job.
 
 | verb | instant | what it does |
 |---|---|---|
 | rollback | the write; empty: every failed write | rolls back failed writes, a compaction attempt, the newest commit |
-| restore | the commit to restore to | removes all that was written since; stop all writers first |
+| restore | the commit to restore to | removes everything that was written since; stop all writers first |
 | savepoint | the commit; empty: the newest | keeps its files until the savepoint is deleted; `comment` says why |
 | delete_savepoint | the commit | deletes the savepoint |
 | unschedule | the plan | drops a pending plan that will not be run |
 | takeover | the instant | frees a pending instant whose owner is dead |
 
-With `dry_run` a rollback, a restore and an unschedule report what would go; the other verbs refuse it.
+With `dry_run` a rollback, a restore and an unschedule report what they would remove; the other verbs refuse it.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables, as for the other DAGs (AIRFLOW_HUDI_TABLE, AIRFLOW_HUDI_CONN_ID, AIRFLOW_HUDI_SPARK_CONN_ID; hudi_table,
@@ -82,7 +82,7 @@ with DAG(
 
     @task.branch
     def choose(verb: str, instant: str, dry_run: bool | str = False) -> str:
-        """The task that has the verb's name; the others are skipped."""
+        """Returns the verb, which is the id of the task to run. The other tasks are skipped."""
         if verb in NEED_AN_INSTANT and not instant:
             raise AirflowFailException(f"{verb} needs the param `instant`; `hudictl timeline TABLE` lists them")
         if flag(dry_run, name="dry_run") and verb not in HAVE_A_DRY_RUN:

@@ -1,7 +1,9 @@
-"""Runs what a writer planned on a table as soon as it is there: compactions, clusterings, cleans, indexings.
+"""Runs the services that a writer planned on a table, soon after it plans them: compactions, clusterings, cleans,
+indexings.
 
-The triggerer looks at the table's timeline, and an event of its asset starts a run, which runs all that is pending,
-and not only the instants of the event: events that come before a run starts are one run. Nothing is planned here.
+The triggerer looks at the table's timeline, and an event of the table's asset starts a run. A run runs everything that
+is pending, and not only the instants of the event, because Airflow joins the events that come before a run starts into
+one run. This DAG plans nothing.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:
@@ -12,12 +14,11 @@ Variables:
 | hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
 | spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
 
-Which table is watched, how often and where its services run is in the environment alone: AIRFLOW_HUDI_WATCHED_TABLE,
-which runs of events take for their table, AIRFLOW_HUDI_CONN_ID, AIRFLOW_HUDI_POLL_SECONDS (else 10),
-AIRFLOW_HUDI_REPEAT_SECONDS (else 900), after which what is still pending has an event again, and
-AIRFLOW_HUDI_FLEET_ENGINE (else auto). Without a watched table the DAG runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS
-are the options of the table's writers, by Hudi's names, as a JSON object without secrets: the lock that they use is one
-of them.
+Only the environment sets what the triggerer watches: the table AIRFLOW_HUDI_WATCHED_TABLE, by the connection
+AIRFLOW_HUDI_CONN_ID, every AIRFLOW_HUDI_POLL_SECONDS (else 10). Instants that are still pending after
+AIRFLOW_HUDI_REPEAT_SECONDS (else 900) have another event. AIRFLOW_HUDI_FLEET_ENGINE (else auto) is the engine. Without
+a watched table the DAG runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by
+Hudi's names, as a JSON object without secrets: the lock that they use is one of them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ with DAG(
     schedule=watched_assets(),
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,  # events that come before a run starts are one run
+    max_active_runs=1,  # Airflow joins the events that come before a run starts into one run.
     allowed_run_types=RUN_TYPES,
     tags=["hudi", "events"],
     doc_md=__doc__,

@@ -1,9 +1,9 @@
 """Maintains a Hudi table: rolls back failed writes, deletes files that no kept commit needs, archives old instants.
 
-The order matters: a failed write holds up archival and keeps files, and what is archived can no longer be rolled back.
+The order matters: a failed write blocks archival and keeps files, and an archived write can no longer be rolled back.
 
-The table, the connections and what is kept come from the run's params; their defaults from the environment, then from
-Airflow Variables:
+The table, the connections and the numbers of commits come from the run's params; their defaults from the environment,
+then from Airflow Variables:
 
 | param | environment | Variable |
 |---|---|---|
@@ -18,7 +18,7 @@ leaves `min_commits`. AIRFLOW_HUDI_MAINTENANCE_SCHEDULE is the schedule, `@hourl
 triggered. Failed writes are those whose heartbeat expired; writers must use the policy LAZY
 (`hoodie.clean.failed.writes.policy`, `hoodie.cleaner.policy.failed.writes`). AIRFLOW_HUDI_WRITER_OPTIONS are the
 options of the table's writers, by Hudi's names, as a JSON object without secrets: the lock that they use is one of
-them. The params count over them.
+them. The params override them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ OPTIONS = options_of_run(
 )
 COMMON = {
     **TARGET,
-    # Nothing to do must not skip the tasks behind.
+    # A task with nothing to do must not skip the following tasks.
     "nothing_to_do": "succeed",
     "retries": 3,
     "retry_delay": timedelta(minutes=1),
@@ -60,7 +60,7 @@ COMMON = {
 
 
 def number(name: str, default: int, description: str) -> Param:
-    """A param with a default of the environment."""
+    """Returns a param for a number whose default comes from the environment."""
     return Param(
         number_in(f"AIRFLOW_HUDI_{name.upper()}", default),
         type="integer",

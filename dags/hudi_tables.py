@@ -1,7 +1,7 @@
-"""Services of many tables as one job: what is pending or due on each of them.
+"""Runs the pending and due services of many tables as one job.
 
-Tables are looked at side by side in one process, and what is left to Spark is one Spark job. The tables and the
-connections come from the run's params; their defaults from the environment, then from Airflow Variables:
+One process looks at several tables at a time, and all work for Spark is one Spark job. The tables and the connections
+come from the run's params; their defaults from the environment, then from Airflow Variables:
 
 | param | environment | Variable |
 |---|---|---|
@@ -10,10 +10,10 @@ connections come from the run's params; their defaults from the environment, the
 | spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
 
 `tables` are paths or URIs, separated by commas or lines. A compaction is planned after `delta_commits` delta commits.
-`commits_retained` is what a clean keeps.
+A clean keeps the files of `commits_retained` commits.
 AIRFLOW_HUDI_SCHEDULE is the schedule: a cron expression, `@hourly`, `@continuous`…; without it the DAG runs when
 triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the options of the tables' writers, by Hudi's names, as a JSON object without
-secrets: the lock that they use is one of them. The params count over them.
+secrets: the lock that they use is one of them. The params override them.
 """
 
 from __future__ import annotations

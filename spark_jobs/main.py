@@ -18,7 +18,7 @@ EXIT_BAD_INPUT = 2
 
 
 def main() -> int:
-    """Calls the job zip; reports in the job's own form when the driver lacks the zip or a wheel."""
+    """Runs the job from the zip. Reports in the job's own form if the driver lacks the zip or a wheel."""
     arguments = sys.argv[1:]
     try:
         if len(arguments) > 1 and arguments[0] == "--py-files" and "SPARK_REMOTE" in os.environ:
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def open_remote_session(url: str, zip_file: str) -> int:
-    """Opens the session that the job then finds; 0, or the exit code of what was reported."""
+    """Opens the session that the job then finds. Returns 0, or the exit code of the error that it reported."""
     sys.path.insert(0, zip_file)
     from hudi_core.errors import HudiError
     from hudi_core.request.results import Result, result_line
@@ -46,13 +46,13 @@ def open_remote_session(url: str, zip_file: str) -> int:
         return 0
     except HudiError as error:
         result = Result.of_error(error)
-    except Exception as error:  # noqa: BLE001 (gRPC's own, which PySpark lets through)
+    except Exception as error:  # noqa: BLE001 (PySpark does not catch gRPC's own errors)
         result = Result.broken(type(error).__name__, str(error), 1)
     print("HUDI_RESULT", json.dumps(result_line(result), sort_keys=True))
     return result.exit_code
 
 
 if __name__ == "__main__":
-    # Databricks runs this file in a process of its own and may take any SystemExit for a failure.
+    # Databricks runs this file in its own process and may treat any SystemExit as a failure.
     if exit_code := main():
         sys.exit(exit_code)

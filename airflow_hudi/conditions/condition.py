@@ -1,6 +1,4 @@
-"""What a sensor waits for, itself or by its trigger: one rule for both, whose fields are the sensor's arguments. Also
-which pending instant a task takes. What asset events are about: triggers/timeline_events.py.
-"""
+"""The conditions of sensors and their triggers. Also chooses the pending instant that a task takes."""
 
 from __future__ import annotations
 
@@ -21,31 +19,31 @@ from hudi_core.timeline.timeline import Timeline, age_of, age_shown
 
 
 class Condition(ABC):
-    """What one wait is for: a dataclass, which takes its arguments as they are rendered and raises ConfigError for what
-    means nothing. It may remember what it read, so no two waits share one. It depends on the timeline only: while looks
-    show the same one, a condition that did not hold does not hold.
+    """The condition of one wait. A subclass is a dataclass that takes the rendered arguments, and raises ConfigError
+    for invalid ones. It may remember what it read, so two waits never share an object. It depends only on the timeline:
+    a condition that did not hold cannot hold before the timeline changes.
     """
 
     kind: ClassVar[str]
     action: str
-    """The one that the timeline is read for (TimelineReader); `""` for any."""
+    """The action for which the timeline is read (TimelineReader); `""` for any action."""
 
     @abstractmethod
     def check(self, look: Look) -> dict[str, Any] | None:
-        """What was found, as JSON; else None. May read files that the look names. Raises StorageError, FormatError,
-        TimelineError.
+        """Returns what the condition found, as JSON, or None if it does not hold. It may read files that the look
+        names. Raises StorageError, FormatError, TimelineError.
         """
 
     @abstractmethod
     def unmet(self) -> str:
-        """What a table shows as long as the condition does not hold, for messages."""
+        """Returns, for messages, what a table shows as long as the condition does not hold."""
 
     def waiting(self, look: Look) -> str:
-        """What the log says of a look that was not enough. May read storage, and raises as `check`."""
+        """Returns the log's text for a look where the condition did not hold. Raises the errors of `check`."""
         return f"{look.uri} shows {self.unmet()} yet"
 
     def to_json(self) -> dict[str, Any]:
-        """`kind` and the arguments by which the class makes it again."""
+        """Returns `kind` and the arguments, from which the class can be made again."""
         document: dict[str, Any] = {"kind": self.kind}
         for field in fields(self):  # type: ignore[arg-type]
             if field.init:
@@ -59,10 +57,8 @@ def at_work_on(look: Look, instant: Instant) -> str:
 
 
 def bound_of(given: str | datetime | None) -> str | None:
-    """The bound of instants that completed later than an ISO 8601 date or date-time, such as `2026-01-02`, `2026-01-02
-    03:04:05+00:00` or `2026-01-02T03:04:05Z`, or than an instant or completion time of the timeline, a run of digits in
-    the timeline's zone; None of an empty one. Without an offset a date is in UTC, as Airflow's own are. Raises
-    ConfigError for anything else.
+    """Returns the time after which instants must complete, or None if empty: an ISO 8601 date or date-time (UTC without
+    an offset), or the digits of an instant or completion time in the timeline's zone. Raises ConfigError for others.
     """
     text = given.isoformat() if isinstance(given, datetime) else (given or "").strip()
     if text and not _is_time(text):
@@ -71,7 +67,9 @@ def bound_of(given: str | datetime | None) -> str | None:
 
 
 def is_later(look: Look, instant: Instant, bound: str | None) -> bool:
-    """Raises ConfigError for a bound outside of the years 1 to 9999 in the timeline's zone."""
+    """Returns whether an instant completed later than the bound. Raises ConfigError for a bound outside of the years 1
+    to 9999 in the timeline's zone.
+    """
     if bound is None:
         return True
     if not _is_time(bound):
@@ -92,7 +90,7 @@ def _is_time(text: str) -> bool:
 
 
 def _moment(text: str) -> datetime:
-    # Python 3.10 knows no Z.
+    # Python 3.10 does not parse Z.
     iso = f"{text[:-1]}+00:00" if text.endswith(("Z", "z")) else text
     try:
         moment = datetime.fromisoformat(iso)
@@ -105,7 +103,7 @@ def _moment(text: str) -> datetime:
 
 
 def seconds_in(given: float | str | timedelta) -> int:
-    """Rounded up, of a number, a timedelta, or a text such as `90s`, `30m`, `6h` or `2d`. Raises ConfigError."""
+    """Returns the seconds of a number, a timedelta, or a text such as `90s` or `2d`, rounded up. Raises ConfigError."""
     try:
         if isinstance(given, str):
             return int(given) if given.strip().isdecimal() else seconds_of(given)
@@ -120,7 +118,7 @@ def seconds_in(given: float | str | timedelta) -> int:
 
 
 PENDING = "pending"
-"""Requested or inflight: an instant of a dead attempt counts as much as one that was never started."""
+"""Requested or inflight. An inflight instant may belong to a dead attempt, so it counts like one that never started."""
 
 STATES = {
     "requested": frozenset({State.REQUESTED}),
@@ -132,8 +130,8 @@ ACTIONS: Final = tuple(sorted(KNOWN_ACTIONS))
 
 
 def of_action(timeline: Timeline, action: str) -> Iterator[Instant]:
-    """In any state, oldest first; `compaction` is also the completed commit that it became. Pending rollbacks of a
-    pending restore are omitted: only the restore can finish and remove them.
+    """Returns the instants of an action in any state, oldest first. `compaction` includes the completed commits of
+    compactions. Pending rollbacks of a pending restore are omitted: only the restore can finish and remove them.
     """
     restore = timeline.pending().of_actions(Action.RESTORE).first()
     for instant in timeline:
@@ -145,13 +143,13 @@ def of_action(timeline: Timeline, action: str) -> Iterator[Instant]:
 
 
 def oldest_pending(timeline: Timeline, action: str) -> Instant | None:
-    """The instant that a run without a name takes."""
+    """Returns the instant that a run takes if no instant is named: the oldest pending one, or None."""
     return next((instant for instant in of_action(timeline, action) if not instant.is_completed), None)
 
 
 def mark_before_planning(timeline: Timeline, action: str) -> str:
-    """The mark by which first_planned tells an instant that is planned from now on: the newest time; of indexing
-    actions, which are planned under earlier times, all that there are, each behind a comma.
+    """Returns the mark by which first_planned finds instants planned from now on: the newest time of the timeline. For
+    indexing, which is planned under earlier times, it is the list of all indexing instants, each after a comma.
     """
     if action != Action.INDEXING:
         return newest_time(timeline)
@@ -159,7 +157,7 @@ def mark_before_planning(timeline: Timeline, action: str) -> str:
 
 
 def first_planned(timeline: Timeline, action: str, mark: str) -> Instant | None:
-    """The oldest instant of `action` that was planned after the `mark` was made."""
+    """Returns the oldest instant of `action` that was planned after the `mark` was made, or None."""
     newest, *others = mark.split(",")
     found = of_action(timeline, action)
     if others:
@@ -168,16 +166,16 @@ def first_planned(timeline: Timeline, action: str, mark: str) -> Instant | None:
 
 
 def newest_time(timeline: Timeline, before: str | None = None) -> str:
-    """The newest requested or completion time, or of those before `before`; "0" without."""
+    """Returns the newest requested or completion time of the timeline, if given only before `before`; else "0"."""
     times = (time for instant in timeline for time in (instant.requested_time, instant.completion_time or ""))
     return max((time for time in times if time and (before is None or time < before)), default="0")
 
 
 @dataclass
 class InstantCondition(Condition):
-    """The timeline holds an instant of `action` in `state`: the one at `instant`, or any later than `after`, if given;
-    one that completed later than `completed_after`, if that is. Pending rollbacks of a pending restore do not count.
-    Times are compared as text, as Hudi does.
+    """Holds when the timeline has an instant of `action` in `state`. If given, `instant` is the instant's time, the
+    instant is later than `after`, and it completed later than `completed_after`. Pending rollbacks of a pending restore
+    do not count. Times are compared as text, as in Hudi.
     """
 
     kind = "instant"
@@ -233,8 +231,8 @@ class InstantCondition(Condition):
 
 @dataclass
 class NoPendingCondition(Condition):
-    """No instant, or none of `action`, is pending for longer than `pending_age` since it was requested; with 0 none is
-    pending. Rollbacks are counted as by InstantCondition.
+    """Holds when no instant, or no instant of `action`, is pending for longer than `pending_age`. The age counts from
+    the requested time. With 0 no instant may be pending. With an `action`, rollbacks count as in InstantCondition.
     """
 
     kind = "no_pending"
@@ -246,7 +244,7 @@ class NoPendingCondition(Condition):
         self.action = self.action or ""
 
     def check(self, look: Look) -> dict[str, Any] | None:
-        """`{"pending", "oldest": {"instant", "action", "state", "age_seconds"}}`: how many, and the oldest or None."""
+        """Returns `{"pending": number, "oldest": {"instant", "action", "state", "age_seconds"} or None}`."""
         pending = self._pending(look)
         if not pending:
             return {"pending": 0, "oldest": None}

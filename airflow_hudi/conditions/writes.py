@@ -1,4 +1,4 @@
-"""That a commit, or partitions, arrived, and how a write differs from a compaction or a clustering."""
+"""Conditions for the arrival of a commit or of partitions. Separates writes from compactions."""
 
 from __future__ import annotations
 
@@ -28,36 +28,34 @@ _MOST_SHOWN: Final = 5
 
 
 def written(metadata: CommitMetadata) -> dict[str, Any]:
-    """`{"operation", "partitions", "rows"}` of a commit; the partitions by name, those that it emptied among them."""
+    """Returns `{"operation", "partitions", "rows"}` of a commit; the sorted partitions include those it emptied."""
     partitions = sorted({*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})})
     rows = sum(stat.num_writes for stat in metadata.write_stats())
     return {"operation": metadata.operation_type, "partitions": partitions, "rows": rows}
 
 
 def may_be_write(instant: Instant) -> bool:
-    """Whether a completed commit is no compaction or clustering by its pending files; is_of_writer decides."""
+    """Returns whether a completed commit may be a write, by its pending files. Its metadata decides (is_of_writer)."""
     return instant.action in COMMIT_ACTIONS and instant.pending_action not in _SERVICES
 
 
 def completed_writes(look: Look, bound: str | None) -> list[Instant]:
-    """The completed instants that may be writes and are later than the bound, in the order of completion."""
+    """Returns the instants that may be writes and completed later than the bound, in the order of completion."""
     writes = filter(may_be_write, look.timeline.completed())
     later = (instant for instant in writes if is_later(look, instant, bound))
     return sorted(later, key=lambda instant: (look.completed_at(instant), instant.requested_time))
 
 
 def is_of_writer(metadata: CommitMetadata) -> bool:
-    """Whether a commit may change rows. Names do not tell everything: layout 1 has one for clusterings and overwrites,
-    and archival removes the pending files of a compaction first.
+    """Returns whether a commit may change rows. File names do not tell this: layout 1 has one name for clusterings and
+    overwrites, and archival removes the pending files of a compaction first.
     """
     return not metadata.compacted and metadata.operation_type not in SERVICE_OPERATIONS
 
 
 @dataclass
 class CommitCondition(Condition):
-    """A write completed, later than `completed_after` if that is given; compactions and clusterings are none. Each
-    commit is read once, up to the oldest that is a write.
-    """
+    """Holds when a write has completed, later than `completed_after` if given. Each commit is read at most once."""
 
     kind = "commit"
     action = ""
@@ -68,8 +66,8 @@ class CommitCondition(Condition):
         self._bound = self.completed_after = bound_of(self.completed_after)
 
     def check(self, look: Look) -> dict[str, Any] | None:
-        """`{"instant", "action", "state", "completed", "operation", "partitions", "rows"}` of the first write to
-        complete.
+        """Returns `{"instant", "action", "state", "completed", "operation", "partitions", "rows"}` of the first write
+        to complete.
         """
         self._services.intersection_update(look.timeline.requested_times)
         for instant in completed_writes(look, self._bound):
@@ -89,7 +87,7 @@ class CommitCondition(Condition):
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A commit wrote to a partition, or removed what it held. `completed` is None where only file names tell of it."""
+    """A change of a partition: a write, or the removal of its rows. `completed` is None if only file names show it."""
 
     instant: str
     completed: str | None
@@ -98,14 +96,12 @@ class _Change:
 
 @dataclass
 class PartitionCondition(Condition):
-    """All of some partitions, or by `match` any of them, were written, later than `completed_after` if that is given.
+    """Holds when all given partitions, or with `match` any, were written, later than `completed_after` if given.
 
-    The last change of a partition decides: a delete_partition takes it away, and so does an insert_overwrite_table
-    without rows for it. Without a bound partitions count, too, that only archived commits wrote: the names of their
-    files tell, for which a folder is listed once.
-
-    A commit is read once, the newest first, and no more of them than it takes to know the last change of each
-    partition, which is remembered.
+    The last change of a partition decides: a delete_partition, or an insert_overwrite_table without rows for the
+    partition, removes it. Without a bound, partitions that only archived commits wrote count, too: the names of their
+    files show it, and each folder is listed once. Commits are read newest first, each once, until the last change of
+    each partition is known.
     """
 
     kind = "partition"
@@ -132,8 +128,8 @@ class PartitionCondition(Condition):
                 raise ConfigError(error.message, remedy=remedy) from error
 
     def check(self, look: Look) -> dict[str, Any] | None:
-        """`{"partitions": [{"partition", "instant", "completed"}]}`: those that arrived, each with the last write to
-        it.
+        """Returns `{"partitions": [{"partition", "instant", "completed"}]}`: the partitions that arrived, each with the
+        last write to it.
         """
         changes = self._last_changes(look)
         arrived = [(name, changes[name]) for name in self.partitions if name in changes and changes[name].is_write]
@@ -156,7 +152,7 @@ class PartitionCondition(Condition):
         return super().waiting(look) + (f"; missing: {_shown(missing)}" if len(missing) < len(self.partitions) else "")
 
     def _last_changes(self, look: Look) -> dict[str, _Change]:
-        """The last change of each partition; of no more than are needed with `any`."""
+        """Returns the last change of each partition; with `any`, only of as many as are needed."""
         self._keep_archived(look.timeline)
         last: dict[str, _Change] = {}
         for instant in reversed(completed_writes(look, self._bound)):
@@ -186,7 +182,7 @@ class PartitionCondition(Condition):
         return changes
 
     def _keep_archived(self, timeline: Timeline) -> None:
-        """Forgets commits that left the timeline, but for the last change of each partition by archived ones."""
+        """Forgets commits that left the timeline. Keeps the last change of each partition by an archived commit."""
         start = _start(timeline)
         for time in self._read.keys() - timeline.requested_times:
             changes = self._read.pop(time)
@@ -212,14 +208,14 @@ class PartitionCondition(Condition):
 
 
 def _is_written(metadata: CommitMetadata, partition: str) -> bool | None:
-    """Whether a commit wrote to a partition; False where it only removed what was there, None where it did nothing."""
+    """Returns True if a commit wrote to a partition, False if it only removed the rows, None if it did neither."""
     if metadata.partition_to_write_stats.get(partition):
         return True
     return False if (metadata.replaced_file_ids or {}).get(partition) else None
 
 
 def _start(timeline: Timeline) -> str | None:
-    """Commits before it were archived, as far as no savepoint keeps them on the timeline."""
+    """Returns the time before which commits are archived, except those that a savepoint keeps on the timeline."""
     kept = COMMIT_ACTIONS | {Action.SAVEPOINT}
     return timeline.filter(lambda instant: instant.is_completed and instant.action in kept).start
 

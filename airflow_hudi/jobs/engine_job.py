@@ -1,6 +1,5 @@
-"""A job on the engine that its task names: with `spark` a process beside the task (hudi_submit/local_process.py) looks
-whether there is work before a JVM is started, with `auto` it also does what is small enough
-(hudi_core/services/engine_choice.py), with `local` everything.
+"""Runs a job on its task's engine. A process beside the task (hudi_submit/local_process.py) first looks for work,
+before a JVM starts. With `auto` it also runs small work (hudi_core/services/engine_choice.py), with `local` all.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ _NO_REPORT = "it ended with exit code {code} and did not report why; see its out
 
 
 class EngineJob:
-    """Runs a request or a batch, any number of times; it decides itself whether it may take an instant over. `looks`:
-    whether there may be nothing to do. Raises ConfigError for an engine that does not exist, or cannot run here.
+    """Runs a request or a batch, any number of times. The job itself decides whether it may take over an instant.
+    `looks` says whether there may be nothing to do. Raises ConfigError for an engine that does not exist, or cannot run
+    here.
     """
 
     def __init__(self, job: JobRequest, settings: JobSettings, log: Any, *, looks: bool = True) -> None:
@@ -41,9 +41,9 @@ class EngineJob:
         self._looks = looks
         self._running: StartedJob | None = None
         self.stopped = False
-        """Whether stop was called, perhaps by a signal handler meanwhile."""
+        """Whether stop was called. A signal handler may call stop at any time."""
         self.result: JobResult | None = None
-        """What the last run reported; None when it did not report."""
+        """The result that the last run reported, or None if it did not report."""
         self.tracking_url: str | None = None
 
     @property
@@ -54,7 +54,7 @@ class EngineJob:
 
     @property
     def _mode(self) -> Mode | None:
-        """What the process beside the task does; None without one."""
+        """The mode of the process beside the task; None without such a process."""
         if self._settings.engine == SPARK and not self._looks:
             return None
         if missing := missing_wheels():
@@ -63,7 +63,7 @@ class EngineJob:
         return Mode.LOOK if self._settings.engine == SPARK else Mode(self._settings.engine)
 
     def run(self) -> int:
-        """Runs the job where it belongs, and returns its exit code. Raises ConfigError and AirflowException."""
+        """Runs the job on its engine, and returns the exit code. Raises ConfigError and AirflowException."""
         mode, since = self._mode, time.time()
         if mode is None:
             return self._submit()
@@ -105,7 +105,9 @@ class EngineJob:
         return self._run(SparkJob(self._job, self._settings))
 
     def _submit_rest(self, batch: BatchRequest, results: list[Result], since: float) -> int:
-        """What was left to Spark runs as one job or, where the request is too long, several; joins the results."""
+        """Runs the requests that were left to Spark, as one job, or as several if the request is too long. Joins the
+        results, and returns the exit code.
+        """
         left = [place for place, result in enumerate(results) if result.left is not None]
         if left:
             for place in left:
@@ -119,12 +121,12 @@ class EngineJob:
         return self.result.exit_code
 
     def _results_on_spark(self, batch: BatchRequest) -> list[Result]:
-        """One result for each request, also where the job cannot be started."""
+        """Runs a batch on Spark and returns one result for each request, also if the job cannot be started."""
         try:
             code = self._run(SparkJob(batch, self._settings))
         except HudiError as error:
             same = Result.of_error(error)
-        except Exception as error:  # noqa: BLE001 (what others did must not be lost by it)
+        except Exception as error:  # noqa: BLE001 (the results of the other jobs must not be lost)
             self._log.exception("Spark did not run %d runs", len(batch.requests))
             code = EXIT_BAD_INPUT if is_permanent(error) else EXIT_FAILED
             same = Result.broken(type(error).__name__, str(error), code)
@@ -134,14 +136,14 @@ class EngineJob:
 
 
 def _results_of(batch: BatchRequest, result: JobResult | None, code: int) -> list[Result]:
-    """One result for each request, also where the job as a whole failed or its result was not received."""
+    """Returns one result for each request, also if the whole job failed or its result was not received."""
     if isinstance(result, BatchResult) and len(result.items) == len(batch.requests):
         return [item.result for item in result.items]
     whole = result.stopped if isinstance(result, BatchResult) else result
     if whole is not None and whole.error is not None:
         same = replace(whole, error_code=code)
     elif code == 0:
-        # Which of them did something is not known: none may count as one that had nothing to do.
+        # Nobody knows which requests did something: none may count as a request with nothing to do.
         same = Result.broken("HudiJobFailed", _OUT_OF_REACH, EXIT_FAILED, remedy="a retry does what is left")
     else:
         same = Result.broken("HudiJobFailed", f"the job failed: {_NO_REPORT.format(code=code)}", code)

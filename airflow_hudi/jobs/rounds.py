@@ -1,5 +1,6 @@
-"""The runs of a task of many tables: in rounds, as often as bytes and other processes (waiting.py) make it necessary,
-with what earlier tries completed. A result is an item of a batch's result line, as in the XCom.
+"""The runs of a task of many tables. They run in rounds: more rounds follow where bytes are left or other processes
+hold instants (waiting.py). The results include what earlier tries completed. A result is an item of a batch's result
+line, as in the XCom.
 """
 
 from __future__ import annotations
@@ -21,23 +22,23 @@ from hudi_core.request.texts import bytes_of
 from hudi_core.verbs.run import RunRequest
 
 _REWRITES: Final = frozenset({"compaction", "log_compaction", "clustering"})
-"""The services whose plans a number of bytes cuts."""
+"""The services whose plans a maximum of bytes limits."""
 _SPENT: Final = "the bytes that the task may rewrite are spent (max_bytes)"
 
 
 @dataclass(frozen=True, slots=True)
 class ByteBudget:
-    """`most` bytes, None for any number. What there is to do is known on the cluster, so runs that rewrite rows start
-    in rounds: each has its share of what is left (RunRequest.max_bytes), and those that wrote theirs are in the next
-    round, as long as others left some. What a writer has planned is run as it is, and a plan has one file slice in any
-    case: each run may go beyond its share by these.
+    """The bytes that a task may rewrite: `most`, or any number with None. Only the cluster knows how much work there
+    is, so runs that rewrite rows start in rounds. Each run has its share of the bytes that are left
+    (RunRequest.max_bytes). Runs that used their share are in the next round, as long as others left some bytes. A run
+    may exceed its share: it runs the plan of a writer unchanged, and each plan has at least one file slice.
     """
 
     most: int | None = None
 
     @staticmethod
     def of(given: int | str | None) -> ByteBudget:
-        """Of bytes, or of a size such as `50GiB`; empty for none. Raises ConfigError."""
+        """Returns the budget of bytes, or of a size such as `50GiB`; without a limit if empty. Raises ConfigError."""
         text = "" if given is None else str(given).strip()
         if not text:
             return ByteBudget()
@@ -50,7 +51,7 @@ class ByteBudget:
         return ByteBudget(most)
 
     def left(self, results: Iterable[Mapping[str, Any]]) -> int:
-        """The bytes that may still be rewritten. `results` are those of the task's runs, by earlier tries, too."""
+        """Returns the bytes that may still be rewritten, by the results of all runs, with those of earlier tries."""
         written = sum(written_bytes(result) for result in results if result.get("service") in _REWRITES)
         return max(0, (self.most or 0) - written)
 
@@ -63,14 +64,14 @@ class ByteBudget:
     def refuses(
         self, request: RunRequest, last: Mapping[str, Any] | None, results: Iterable[Mapping[str, Any]]
     ) -> bool:
-        """Whether a run with the result `last` may not be started any more. One that failed or was held may."""
+        """Returns whether a run with the result `last` may not start any more. A run that failed or was held may."""
         is_bounded = self.most is not None and request.service in _REWRITES
         return is_bounded and not (last or {}).get("exit_code") and not self.left(results)
 
 
 def next_round(request: RunRequest, result: Mapping[str, Any], since: float) -> RunRequest | None:
-    """The request of a run in the next round; None where it left bytes of its share, failed, or its time is over.
-    `since`: when the first round began, in seconds since the epoch; the minutes of all rounds count from then.
+    """Returns the request of a run in the next round; None if the run left bytes of its share, failed, or has no time
+    left. `since` is the start of the first round, in seconds since the epoch; the minutes of all rounds count from it.
     """
     if request.max_bytes is None or written_bytes(result) < request.max_bytes or result.get("exit_code"):
         return None
@@ -94,7 +95,7 @@ def written_bytes(result: Mapping[str, Any]) -> int:
 
 
 class Rounds:
-    """The runs of one try of the task; `store` has what earlier ones completed."""
+    """The runs of one try of the task. `store` has the results that earlier tries completed."""
 
     def __init__(self, requests: Sequence[RunRequest], budget: ByteBudget, store: TaskStore) -> None:
         self._budget = budget
@@ -110,8 +111,8 @@ class Rounds:
             self._left.remove(place)
 
     def run(self, new_job: Callable[[tuple[RunRequest, ...]], EngineJob], patience: Patience) -> list[dict[str, Any]]:
-        """One result for each request, with what earlier tries completed, and behind them what these completed of other
-        runs. Raises HudiJobKilled, HudiJobFailed, ConfigError.
+        """Runs all rounds and returns one result for each request, with what earlier tries completed. After these come
+        the results of earlier tries for other requests. Raises HudiJobKilled, HudiJobFailed, ConfigError.
         """
         job: EngineJob | None = None
 
@@ -125,12 +126,12 @@ class Rounds:
                     return self._held(patience)
             return None
 
-        with suppress(HudiInstantBusy):  # what others held for too long is in the results
+        with suppress(HudiInstantBusy):  # The results contain the runs that others held for too long.
             wait_for_others(attempt, lambda: job is not None and job.stopped, patience)
         return [*(self._results[place] for place in self._current), *_only_earlier(self._results, self._current)]
 
     def _take(self, requests: Sequence[RunRequest], results: Sequence[dict[str, Any]]) -> bool:
-        """Keeps the results of a round, and says whether there is another one at once, for bytes that others left."""
+        """Keeps the results of a round. Returns whether another round follows at once, for bytes that others left."""
         of_round = dict(zip(self._left, results, strict=True))
         self._results |= {place: _joined(self._results.get(place), result) for place, result in of_round.items()}
         self._store.results = [kept for kept in self._results.values() if kept.get("instants") or kept["exit_code"]]
@@ -151,7 +152,9 @@ class Rounds:
 
 
 def _of_earlier_tries(kept: Sequence[Mapping[str, Any]], requests: Sequence[RunRequest]) -> dict[int, dict[str, Any]]:
-    """What earlier tries completed, by the place of the request; without one behind all of them."""
+    """Returns what earlier tries completed, by the place of the request. Results without a request have places after
+    all requests.
+    """
     places = {(item.table, item.service): place for place, item in enumerate(requests)}
     return {
         places.pop((item["table"], item["service"]), number): {
@@ -163,14 +166,14 @@ def _of_earlier_tries(kept: Sequence[Mapping[str, Any]], requests: Sequence[RunR
 
 
 def _only_earlier(results: Mapping[int, Mapping[str, Any]], current: Container[int]) -> Iterator[dict[str, Any]]:
-    """What earlier tries completed of runs that this one has no request for; what failed of them is not its work."""
+    """Returns what earlier tries completed for runs without a request in this try, without their failures."""
     for place, item in results.items():
         if place not in current and item["instants"]:
             yield {**{name: value for name, value in item.items() if name != "error"}, "exit_code": 0}
 
 
 def _joined(before: Mapping[str, Any] | None, result: Mapping[str, Any]) -> dict[str, Any]:
-    """The newest result of a request, with the instants that were completed before it."""
+    """Returns the newest result of a request, with the instants that were completed before it."""
     done = [] if before is None else _completed(before)
     if before is None or not done:
         return dict(result)
@@ -183,7 +186,7 @@ def _completed(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def is_held(result: Mapping[str, Any]) -> bool:
-    """Whether only other processes stand in the way of what a run has not done."""
+    """Returns whether only other processes kept a run from the rest of its work."""
     fates = {
         fate_of(item.get("exit_code") or EXIT_FAILED) for item in result.get("instants") or () if item.get("error")
     }
@@ -191,7 +194,7 @@ def is_held(result: Mapping[str, Any]) -> bool:
 
 
 def _results_of(job: EngineJob, code: int, count: int) -> list[dict[str, Any]]:
-    """One result for each request of the job. Raises where the job reported none."""
+    """Returns one result per request. Raises HudiInputRefused or HudiJobFailed if the job did not report them."""
     if isinstance(job.result, BatchResult) and len(job.result.items) == count:
         return [_attributed(item.to_json()) for item in job.result.items]
     if fate_of(code) is Fate.FAILS_FOR_GOOD:
@@ -200,12 +203,12 @@ def _results_of(job: EngineJob, code: int, count: int) -> list[dict[str, Any]]:
 
 
 def has_done(result: Mapping[str, Any]) -> bool:
-    """Whether this task, or an earlier try of it, did something."""
+    """Returns whether this task, or an earlier try of it, did something."""
     return any(item.get("reason") != ELSEWHERE for item in result.get("instants") or ())
 
 
 def _attributed(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A result that says of the instants which the job found completed that others did them."""
+    """Returns the result with a reason at the instants that the job found completed: another process completed them."""
     instants = result.get("instants")
     if not instants:
         return dict(result)

@@ -1,6 +1,5 @@
-"""The Spark job of a task: its process, which SparkSubmitHook starts, by the connection and the operator's arguments.
-What it is submitted with: hudi_submit/spark_submit.py. Who reads its result: job_log.py there; what stops and kills it:
-local_process.py there. Other ways to submit: airflow_hudi/submission/platforms.py.
+"""The Spark job of a task: a process that SparkSubmitHook starts, by the connection and the operator's arguments. In
+hudi_submit, spark_submit.py makes the arguments, job_log.py reads the result, and local_process.py stops the job.
 """
 
 from __future__ import annotations
@@ -44,9 +43,7 @@ _CONF_REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class JobSettings(ProcessSettings):
-    """How a task runs its jobs: on which engine, with which connection, properties and further arguments of
-    SparkSubmitHook, whose log has Spark's own lines with `spark_log`. `storage_of` opens the table of an address.
-    """
+    """The settings of a task's jobs. With `spark_log` the log has Spark's own lines. `storage_of` opens a table."""
 
     engine: str
     conn_id: str
@@ -57,9 +54,10 @@ class JobSettings(ProcessSettings):
 
 
 def spark_target(connection: Connection, deploy_mode: str | None = None) -> SparkTarget:
-    """The address of a `spark` connection, by SparkSubmitHook's rules; `deploy_mode` overrides the connection's."""
+    """Returns the target of a `spark` connection by SparkSubmitHook's rules; `deploy_mode` overrides its own."""
     host = connection.host or ""
-    # From a form the host holds the master with its scheme; from a URI the scheme became the connection's type.
+    # In a connection from the form, the host holds the master with its scheme. In one from a URI, the scheme is the
+    # connection's type.
     is_whole = connection.conn_type == "spark" and host and ("://" in host or not connection.port)
     master = host if is_whole else f"{connection.conn_type}://{host}"
     if connection.port:
@@ -68,7 +66,7 @@ def spark_target(connection: Connection, deploy_mode: str | None = None) -> Spar
 
 
 def check_spark_arguments(conf: Mapping[str, str], submit_kwargs: Iterable[str]) -> None:
-    """Raises ConfigError for a secret in `conf`, and for arguments of SparkSubmitHook that are not the user's."""
+    """Raises ConfigError for a secret in `conf`, and for arguments of SparkSubmitHook that users may not set."""
     clash = sorted(_OURS & set(submit_kwargs))
     if clash:
         raise ConfigError(
@@ -78,8 +76,8 @@ def check_spark_arguments(conf: Mapping[str, str], submit_kwargs: Iterable[str])
 
 
 class SparkJob(StartedJob):
-    """By SparkSubmitHook. In cluster mode the driver's output is not visible, and spark-submit has exit codes of its
-    own: the job writes its result to a file in a table, which is read from there.
+    """A job that SparkSubmitHook submits. In cluster mode the driver's output is not visible, and spark-submit has its
+    own exit codes. So the job writes its result to a file in a table, and this class reads the file.
     """
 
     _settings: JobSettings
@@ -92,7 +90,7 @@ class SparkJob(StartedJob):
 
     @property
     def process(self) -> subprocess.Popen[str] | None:
-        # The hook's only handle on its process; not public, the same in versions 5.6 to 6.3 of the Spark provider.
+        # The hook's only reference to its process. It is not public, and the same in Spark provider 5.6 to 6.3.
         return getattr(self._hook, "_submit_sp", None)
 
     def start(self) -> int:
@@ -100,7 +98,7 @@ class SparkJob(StartedJob):
         job = replace(self._job, result_name=uuid.uuid4().hex) if elsewhere else self._job
         self._hook, output = self._make_hook(job)
         environment = {**job_environment(self._target, os.environ), **self._settings.env_vars}
-        if self.stopped:  # meanwhile: connections were looked up, and the zip was built
+        if self.stopped:  # Stop was called while connections were looked up or the zip was built.
             return EXIT_FAILED
         code = self._submit(environment)
         self.tracking_url = output.tracking_url
@@ -119,7 +117,7 @@ class SparkJob(StartedJob):
         return code
 
     def _submit(self, environment: Mapping[str, str]) -> int:
-        """The exit code of spark-submit. An interruption stops the job. Raises ConfigError."""
+        """Runs spark-submit and returns its exit code. An interruption stops the job. Raises ConfigError."""
         finished, self._submitting = False, True
         try:
             if self.stopped:
@@ -148,12 +146,12 @@ class SparkJob(StartedJob):
             Thread(target=self._stop_when_started, daemon=True).start()
 
     def end_group(self, group: int) -> None:
-        if self._target.is_cluster_mode:  # where the hook can stop the driver
+        if self._target.is_cluster_mode:  # In this mode the hook can stop the driver.
             self._hook.on_kill()
         super().end_group(group)
 
     def _stop_when_started(self) -> None:
-        """Ends the process that the hook was starting when `stop` was called: nothing else looks for it later."""
+        """Stops the process that the hook was starting when `stop` was called. Nothing else stops it later."""
         while self._submitting:
             if self.process is not None:
                 self.stop()
@@ -164,7 +162,7 @@ class SparkJob(StartedJob):
     def _target(self) -> SparkTarget:
         from airflow.sdk import BaseHook
 
-        # An unknown connection is an error here; SparkSubmitHook alone would go to YARN.
+        # An unknown connection is an error here; SparkSubmitHook alone would submit to YARN.
         with asking_for(self._settings.conn_id):
             connection = BaseHook.get_connection(self._settings.conn_id)
         return spark_target(connection, self._settings.submit_kwargs.get("deploy_mode"))
@@ -182,21 +180,21 @@ class SparkJob(StartedJob):
         extra.setdefault("name", application_name(request))
         hook = SparkSubmitHook(
             conn_id=self._settings.conn_id,
-            # And not by the hook's env_vars, which would replace the rest of a child's environment.
+            # Not the hook's env_vars: they would replace the rest of a child's environment.
             conf={**self._target.driver_environment(self._settings.env_vars), **self._settings.conf},
             py_files=",".join(py_files),
             application_args=["--request", text],
             **extra,
         )
         output = JobLog(hook.log, spark_log=self._settings.spark_log)
-        # Where LoggingMixin keeps its logger. In a provider version that keeps it elsewhere, progress and failure are
-        # not logged.
+        # LoggingMixin keeps its logger in this attribute. If a provider version keeps it elsewhere, progress and
+        # failure are not logged.
         hook._log = output
         return hook, output
 
 
 def _where_logs_are(output: JobLog, target: SparkTarget) -> str:
-    """Where the lines are that the task's log lacks; empty when it lacks none."""
+    """Returns where to find the lines that the task's log lacks; empty if it lacks none."""
     notes = []
     if output.omitted:
         notes.append(

@@ -1,4 +1,4 @@
-"""What a task keeps between its tries, in Airflow's task state store. What is resumed: operators/service.py."""
+"""The values that a task keeps between tries, in Airflow's task state store. operators/service.py resumes by them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class _Kept(Generic[T]):
-    """A text, or JSON of another `kind`, under a key of the store; `nothing` without one."""
+    """A value under a key of the store: a text, or JSON of another `kind`. `nothing` if the store has no such value."""
 
     def __init__(self, key: str, kind: type, nothing: T) -> None:
         self._key, self._kind, self._nothing = key, kind, nothing
@@ -29,22 +29,22 @@ class _Kept(Generic[T]):
 
 
 class TaskStore:
-    """Keeps nothing without a store."""
+    """The kept values of one task. Without a store, nothing is kept."""
 
     instant: _Kept[str | None] = _Kept("hudi_instant", str, None)
-    """The instant that a try of this task started and did not see completed."""
+    """The instant that a try of this task started and did not see as completed."""
     after: _Kept[str | None] = _Kept("hudi_after", str, None)
-    """The mark that was made before a try of this task planned an instant: one planned since may be its work
-    (conditions.condition.mark_before_planning). Of a task of many tables: when its first try began, in milliseconds.
+    """The mark that a try of this task made before it planned an instant: a later instant may be the try's work
+    (conditions.condition.mark_before_planning). For a task of many tables: the start of its first try, in milliseconds.
     """
     unless_completed: _Kept[str | None] = _Kept("hudi_unless_completed", str, None)
-    """The write that had not completed when a try of this task was first to roll it back."""
+    """The write that had not completed when a try of this task first was to roll it back."""
     results: _Kept[Sequence[dict[str, Any]]] = _Kept("hudi_results", list, ())
-    """What tries of this task have completed of the runs of many, of which one failed."""
+    """The results of a task of many runs, as far as its tries have completed them."""
     done: _Kept[dict[str, Any] | None] = _Kept("hudi_done", dict, None)
-    """Members of the XCom of the last success: cleared and run again, the task is not skipped without more to do."""
+    """Members of the last success's XCom: with them a cleared task that finds nothing to do is not skipped."""
     errors = _Kept("hudi_errors", int, 0)
-    """How many looks of a sensor failed, one after the other."""
+    """The number of failed looks of a sensor in a row."""
 
     def __init__(self, store: Any) -> None:
         self.store = store
@@ -56,12 +56,12 @@ class TaskStore:
             self.store.delete("hudi_errors")
 
     def finish(self, done: Mapping[str, Any]) -> None:
-        """The work is done: clearing the task means "do it again", or where there is no more to do, report this."""
+        """Keeps `done`, because the work is done. A cleared task that finds nothing more to do reports it."""
         self.forget()
         self.done = dict(done)
 
     def forget(self) -> None:
-        """There is no work of an earlier try to resume."""
+        """Deletes the values of earlier tries, because there is no work to resume."""
         if self.store is not None:
             for key in ("hudi_instant", "hudi_after", "hudi_unless_completed", "hudi_results"):
                 self.store.delete(key)

@@ -1,6 +1,6 @@
-"""The one wait of a task for others: attempt after attempt, until one comes to something or its patience is over. An
-attempt is at an instant (done when the timeline has it completed, by whichever process), at any other request (the job
-decides), or at many (rounds.py). Take-over from a dead owner: hudi_core/transaction/claim.py.
+"""The one place where a task waits for others: it makes attempts until one is not held up, or its time is over. An
+attempt runs an instant (done when the timeline shows it completed, by any process), another request (the job decides
+when it is done), or many requests (rounds.py). hudi_core/transaction/claim.py takes over from a dead owner.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait for another process, in seconds. Every `poll_interval` it is found out whether another attempt
-    is worth it: of an instant, when the owner releases it, or shows no sign of life for `takeover_after`; the job then
-    takes it over, or finds the owner alive. `timeout` counts from the first wait.
+    """How long to wait for another process, in seconds. Every `poll_interval` the task decides whether to make another
+    attempt. For an instant, it makes one when the owner releases it, or shows no sign of life for `takeover_after`. The
+    job then takes the instant over, or finds the owner alive. `timeout` counts from the first wait.
     """
 
     poll_interval: float = 15.0
@@ -49,8 +49,8 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An attempt that others kept from its work: `who` is waited for, what the log `says` by the seconds left, whether
-    another attempt is worth it, and what is raised in the end.
+    """An attempt that others held up. `who` names what the task waits for. `says` makes the log line, by the seconds
+    that are left. `too_long` is the error to raise in the end. `is_over` says whether to make another attempt.
     """
 
     who: str
@@ -60,11 +60,11 @@ class Held:
 
 
 def wait_for_others(attempt: Callable[[], T | Held], is_stopped: Callable[[], bool], patience: Patience) -> T:
-    """What the first attempt came to that was not held up. Raises HudiJobKilled, HudiInstantBusy."""
+    """Makes attempts; returns the result of the first that is not held up. Raises HudiJobKilled, HudiInstantBusy."""
     deadline: float | None = None
     reminder = Reminder(time.monotonic)
     while isinstance(result := attempt(), Held):
-        # From here, and not from the first attempt: its work may have taken longer than a task waits.
+        # The time counts from the first wait. The work of the first attempt may have taken longer than a task waits.
         deadline = time.monotonic() + patience.timeout if deadline is None else deadline
         is_over = False
         while not is_over:
@@ -81,7 +81,7 @@ def wait_for_others(attempt: Callable[[], T | Held], is_stopped: Callable[[], bo
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A completed instant; `elsewhere`: another process completed it."""
+    """A completed instant. `elsewhere` says that another process completed it."""
 
     instant: Instant
     elsewhere: bool
@@ -94,7 +94,7 @@ class InstantWatch:
         self.action = action
 
     def look(self) -> Instant:
-        """The instant as it is now. Raises HudiInstantNotFound when it is missing, or one of another action."""
+        """Returns the instant as it is now. Raises HudiInstantNotFound if it is missing or has another action."""
         timeline = self.reader.load()
         instant = timeline.find(self.requested_time, self.action)
         if instant is not None:
@@ -110,14 +110,14 @@ class InstantWatch:
         raise HudiInstantNotFound(said, path=uri, remedy=remedy)
 
     def is_claimed(self) -> bool:
-        """Whether claims of the instant are there; a run that ends behind its completion removes them last."""
+        """Returns whether the instant has claims. A run removes its claims last, after it completes the instant."""
         return bool(self._claim_files())
 
     def is_released(self) -> bool:
         return is_released(info.name for info in self._claim_files())
 
     def signs_of_life(self) -> Hashable:
-        """Changes while a job works on the instant: its claims and heartbeats with their modification times."""
+        """Returns the instant's claims and heartbeats with their times, which change while a job works on it."""
         storage = self.reader.storage
         beats = [info for info in storage.list_files(HUDI_HEARTBEATS) if info.name == self.requested_time]
         return tuple((info.path, info.modified) for info in [*self._claim_files(), *beats])
@@ -127,11 +127,11 @@ class InstantWatch:
 
 
 def run_until_completed(job: EngineJob, watch: InstantWatch, patience: Patience) -> Finished:
-    """The completed instant: the timeline decides, also where the job failed behind its commit. Raises HudiJobFailed,
-    HudiJobKilled, HudiInstantBusy, HudiInstantNotFound; HudiInputRefused.
+    """Runs the job until the timeline shows the instant completed, also if the job failed after its commit. Raises
+    HudiJobFailed, HudiJobKilled, HudiInstantBusy, HudiInstantNotFound, HudiInputRefused.
     """
     by_others: list[Instant] = []
-    """The instant, once others have completed it while this task waited."""
+    """The instant, if others have completed it while this task waited."""
 
     def attempt() -> Finished | Held:
         if by_others:
@@ -155,7 +155,7 @@ def run_until_completed(job: EngineJob, watch: InstantWatch, patience: Patience)
 
 
 def _why_it_gave_way(job: EngineJob, code: int, still: str = "") -> str:
-    """Of a job to which others were in the way. Raises HudiInputRefused, HudiJobFailed for one that failed."""
+    """Returns why a job gave way to others. Raises HudiInputRefused or HudiJobFailed if the job failed."""
     reason, fate = failure_of(job.result) or UNSAID, fate_of(code)
     if fate is Fate.FAILS_FOR_GOOD:
         raise refused(job.result)
@@ -165,8 +165,8 @@ def _why_it_gave_way(job: EngineJob, code: int, still: str = "") -> str:
 
 
 def _held(watch: InstantWatch, instant: Instant, by_others: list[Instant], patience: Patience) -> Held:
-    """An instant that another process runs: it is waited for until it is completed, which goes to `by_others`, or its
-    owner has released it or shows no sign of life. Only changes count, so the clocks need not agree.
+    """Returns the Held of an instant that another process runs. The wait ends when the instant is completed (and in
+    `by_others`), released, or shows no sign of life. Only changes of these signs count, so the clocks need not agree.
     """
     life, since = watch.signs_of_life(), time.monotonic()
 
@@ -203,7 +203,7 @@ def _held(watch: InstantWatch, instant: Instant, by_others: list[Instant], patie
 
 
 def _clean_up_behind(job: EngineJob, watch: InstantWatch) -> None:
-    """No later task runs that instant. The job does nothing where the owner may be alive."""
+    """Runs the job again to clean up after a completed instant, because no later task does. It spares a live owner."""
     try:
         if watch.is_claimed():
             log.info("The job ended right behind the completion of %s; running it to clean up", watch.requested_time)
@@ -213,8 +213,9 @@ def _clean_up_behind(job: EngineJob, watch: InstantWatch) -> None:
 
 
 def run_until_done(job: EngineJob, patience: Patience, *, enough: Callable[[], bool] = lambda: False) -> Result | None:
-    """What the job reported; None when it was not received, or others have done the work. It is run again while others
-    hold what it needs, unless `enough` says that the timeline shows the work. Raises as run_until_completed.
+    """Runs the job and returns its result; None if it was not received, or if others have done the work. Runs the job
+    again while others hold what it needs, unless `enough` says that the timeline shows the work. Raises the errors of
+    run_until_completed.
     """
 
     def attempt() -> Result | Held | None:
@@ -234,7 +235,7 @@ def run_until_done(job: EngineJob, patience: Patience, *, enough: Callable[[], b
 
 
 def run_unless_stopped(job: EngineJob) -> int:
-    """The exit code of the job. Raises HudiJobKilled where it was stopped."""
+    """Runs the job and returns its exit code. Raises HudiJobKilled if the job was stopped."""
     code = job.run()
     if job.stopped:
         raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")

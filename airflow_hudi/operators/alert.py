@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 
 class HudiAlertOperator(BaseOperator, metaclass=CheckedArguments):
-    """Looks at the timelines of tables, and fails without retries where an instant is pending for longer than
-    `alerts: {pending_age: …}` of the table's policy, outside of its quiet hours, so that whatever reports failed tasks
-    reports it. A table that cannot be looked at fails the task at the end, with retries where there is no alert and one
-    may help.
+    """Fails without retries when an instant of a table is pending for longer than `alerts: {pending_age: …}` of the
+    table's policy, outside of its quiet hours. So the tool that reports failed tasks reports it. If a table cannot be
+    read, the task fails after it has looked at all tables. It retries if there is no alert and a retry may help.
 
     XCom: `{"alerts": [{"table", "instant", "action", "state", "age_seconds"}], "errors": [{"table", "error"}]}`, also
     when the task fails.
@@ -42,7 +41,7 @@ class HudiAlertOperator(BaseOperator, metaclass=CheckedArguments):
     ui_color = "#c7e3ea"
 
     def check_arguments(self) -> None:
-        """Raises ConfigError for a policy that is a literal with a mistake. A file is read where the task runs."""
+        """Raises ConfigError for a mistake in a literal policy. A policy file is read only when the task runs."""
         if isinstance(self.policy, Mapping) and is_literal(self.policy):
             read_policies(self.policy)
 

@@ -15,11 +15,12 @@ SERVICE = "archive"
 
 
 class HudiArchiveOperator(BaseHudiOperator):
-    """Archives instants of the timeline. It is planned and done at once, and a retry archives the rest. A task that
-    archived, was cleared and finds nothing more succeeds with what it had archived.
+    """Archives instants of the timeline. The archival is planned and done at once, and a retry archives the rest. A
+    task that archived, was cleared and finds nothing more succeeds, and reports what it had archived before.
 
     XCom: `{"table", "action", "dry_run", "instants", "first", "last", "seconds", "reason"}`: the number of archived
-    instants, the oldest and the newest; with `schedule`, where `dry_run` is true, of those that would be.
+    instants, the oldest and the newest. With `schedule`, `dry_run` is true and these are the instants that would be
+    archived.
 
     :param mode: `execute` and `both` archive; `schedule` reports what would be archived and writes nothing (templated)
     :param dry_run: whether the work is only reported (BaseHudiOperator.preview); may be rendered (templated)

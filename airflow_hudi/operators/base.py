@@ -1,4 +1,4 @@
-"""The base of this provider's operators: names a table, runs Spark jobs on it, waits for others, stops on request."""
+"""The base class of this provider's operators. It runs jobs on a table, waits for others, and stops on request."""
 
 from __future__ import annotations
 
@@ -50,34 +50,35 @@ NOTHING_TO_DO = ("skip", "succeed")
 MOST_LISTED = 20
 XCOM = "return_value"
 DRY_RUN = "dry_run"
-"""Member of a result, true where nothing was done."""
+"""The member of a result that is true if nothing was done."""
 
 
 class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
-    """Runs Spark jobs on one table. A subclass that names a verb as its `request` is whole: it has the verb's fields as
-    arguments, and its XCom is `table` and the document of hudictl. What no retry can repair (task_fate.is_permanent)
-    fails the task without further ones.
+    """Runs Spark jobs on one table. A subclass needs only a verb as its `request`: the verb's fields are arguments, and
+    the XCom is `table` and the document of hudictl. An error that no retry can repair (task_fate.is_permanent) fails
+    the task without retries.
 
     :param table: the table's path or URI, or its path below the connection's base path (templated)
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)
     :param spark_conn_id: connection of the Spark provider (templated)
     :param nothing_to_do: `skip` or `succeed` when there is nothing to do; the XCom then has `reason`. A task that did
-        something, was cleared and finds nothing more succeeds in either case
+        something, was cleared and finds nothing more succeeds with both
     :param engine: `spark`, `auto` (the local engine beside the task for small plans, Spark for others) or `local`; the
         default is the connection's, then `[hudi] engine`, which is spark (templated)
     :param options: options of the job by Hudi's own names, no secrets; here and in `storage_options`, `conf` and
         `env_vars` a value may be a number, True or False, which become texts (templated)
-    :param storage_options: options of the job's storage library beside the connection's, no secrets (templated)
-    :param storage_options_file: JSON file on the driver's machine with storage options that are secret (templated)
+    :param storage_options: options of the job's storage library, in addition to the connection's, no secrets
+        (templated)
+    :param storage_options_file: JSON file on the driver's machine with secret storage options (templated)
     :param conf: Spark properties (templated)
     :param env_vars: environment of the driver (templated)
     :param submit_kwargs: further arguments of SparkSubmitHook, such as `archives`, `keytab` (templated)
     :param kill_grace_seconds: seconds that a stopped job may take to end before it is killed
     :param spark_log: whether the task's log has Spark's own lines at INFO; the default is `[hudi] spark_log`, or False
     :param conflict_poll_interval: seconds between two checks while another process is at work
-    :param conflict_takeover_after: seconds without a sign of its life after which the job, which checks for itself, is
-        run again
-    :param conflict_timeout: seconds to wait for another process in all
+    :param conflict_takeover_after: seconds without a sign of life of that process after which the job runs again; the
+        job itself then checks whether the process is dead
+    :param conflict_timeout: seconds to wait for another process in total
     """
 
     table: str = REQUIRED
@@ -106,9 +107,9 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     operator_extra_links = (HudiTableLink(), HudiSparkLink())
 
     request: ClassVar[type[Request]]
-    """The verb, of a class that is of one."""
+    """The verb of the class, if it has one."""
     context: Context
-    """Airflow's, of this try; so are the next two."""
+    """Airflow's context of this try. `reader` and `store` belong to this try, too."""
     reader: TimelineReader
     store: TaskStore
     _job: EngineJob | None = None
@@ -131,7 +132,7 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
     @cached_property
     def works(self) -> list[FinishedWork]:
-        """What the task has completed."""
+        """The work that the task has completed."""
         return []
 
     @cached_property
@@ -142,13 +143,13 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         return self.serve_and_report(context)
 
     def serve_and_report(self, context: Context) -> dict[str, Any]:
-        """As `execute`, which Airflow warns of outside of a task's beginning: also after a task was deferred."""
+        """Does the work of `execute`, also after a task was deferred, where Airflow warns of a call of `execute`."""
         with fails_for_good(self.log):
             check_choice("nothing_to_do", self.nothing_to_do, NOTHING_TO_DO)
             self.begin(context)
             result = self.serve()
         if result.get(DRY_RUN):
-            # An event of an outlet would start what reads the table, which is as before.
+            # An event of an outlet would start DAGs that read the table, although it did not change.
             self.outlets = []
             return result
         self.works = list(finished_work(result, getattr(self, "service", None)))
@@ -156,11 +157,13 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         return result
 
     def begin(self, context: Context) -> None:
-        """Begins a try: the table is named, and not read yet."""
+        """Begins a try. It makes a reader of the table, and does not read the table yet."""
         self.context, self.reader, self.store = context, self.new_reader(), TaskStore(context.get("task_state_store"))
 
     def _report(self) -> None:
-        """Asset events and metrics of what was done. A table that cannot be read fails no task whose work is done."""
+        """Reports the work by asset events and metrics. The work is done, so a table that cannot be read does not fail
+        the task.
+        """
         metrics.report_work(self.works)
         look_of = cache(lambda uri: self.hook.timeline(uri).look())
         describe_events(self.outlets, self.context.get("outlet_events"), self.works, look_of)
@@ -172,32 +175,34 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
     @property
     def tables_of_work(self) -> Sequence[str]:
-        """The tables that the task works on, as `table`; of a verb that needs none, none."""
+        """The tables that the task works on: `table`, or none for a verb that needs no table."""
         return (self.table,) if self._verb.needs_table else ()
 
     @property
     def _verb(self) -> type[Request]:
-        """That of the class; a user's subclass may have another `request`."""
+        """The verb of the class, or Request if the class has none. `request` of a user's subclass may be something
+        else.
+        """
         request = getattr(type(self), "request", None)
         return request if isinstance(request, type) else Request
 
     @property
     def tracking_url(self) -> str | None:
-        """Where the cluster manager shows the task's application; None without one."""
+        """The address of the task's application in the cluster manager; None without an application."""
         return None if self._job is None else self._job.tracking_url
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         return lineage.lineage_of(self.works, *self.lineage_sources())
 
     def lineage_sources(self) -> tuple[str | None, str | None]:
-        """The address and the query that the task's rows come from, if they come from elsewhere."""
+        """Returns the address and the query that the task's rows come from; None for a source that it does not have."""
         return None, None
 
     def new_reader(self) -> TimelineReader:
         return self.hook.timeline(self.table)
 
     def serve(self) -> dict[str, Any]:
-        """The work itself, and its XCom. It may be run again: a verb here finds what it has done before."""
+        """Does the work and returns the XCom. A retry may call it again: the verb finds the work of the earlier try."""
         request = self.new_request()
         if getattr(request, DRY_RUN, False):
             return self.preview(request)
@@ -208,7 +213,7 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         return xcom
 
     def on_kill(self) -> None:
-        """Stops the job, wherever it runs, and starts no other: the timeline keeps what a retry needs to resume."""
+        """Stops the job, wherever it runs, and starts no other job. The timeline keeps what a retry needs to resume."""
         self._killed = True
         if self._job is not None:
             self._job.stop()
@@ -229,11 +234,11 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         }
 
     def new_request(self, **others: Any) -> Any:
-        """The request of the class's verb by the arguments, and `others`, which count over them. Raises ConfigError."""
+        """Returns the request of the class's verb by the arguments; `others` override them. Raises ConfigError."""
         return self.request(**{**self.request_fields(), **verb_values(self.request, self), **others})
 
     def new_job(self, job: JobRequest, *, looks: bool = True) -> EngineJob:
-        """A job on the table, which on_kill stops. `looks`: whether to find out first that there is something to do."""
+        """Returns a job on the table, which on_kill stops. `looks` says whether the job first looks for work."""
         settings = JobSettings(
             as_texts(self.env_vars, where="env_vars"),
             self.kill_grace_seconds,
@@ -251,18 +256,20 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         return self._job
 
     def _credentials_of(self, job: JobRequest) -> dict[str, str]:
-        """Those of the first table that has some: the tables of one connection have the same, or as local ones none."""
+        """Returns the credentials of the first table that has some. All tables of a connection have the same
+        credentials, except local tables, which have none.
+        """
         return next(filter(None, (self.hook.credentials(request.table) for request in requests_of(job))), {})
 
     def _storage_of(self, table: str) -> Storage:
-        """Of the table's address, where a job in the cluster puts its result."""
+        """Returns the storage of a table, where a job in the cluster puts its result."""
         return self.reader.storage if table == self.reader.storage.uri else self.hook.storage(table)
 
     def result_of(self, request: Request, *, enough: Callable[[], bool] = lambda: False) -> Result | None:
         return run_until_done(self.new_job(request), self.patience, enough=enough)
 
     def report(self, request: Request) -> dict[str, Any]:
-        """The document of a request. Raises HudiJobFailed when it was not received: no report is no success."""
+        """Runs a request and returns its document. Raises HudiJobFailed if it was not received: the task needs it."""
         document = document_of(self.result_of(request))
         if document:
             return document
@@ -270,26 +277,26 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         raise HudiJobFailed(said, path=self.reader.storage.uri, remedy="see the driver's log")
 
     def preview(self, request: Request) -> dict[str, Any]:
-        """The XCom of a dry run: `table`, `dry_run`, which is true, and the document of hudictl with `--dry-run`, with
-        the plan or the `reason`. The task succeeds, and leaves no event, metrics, lineage or state. Errors as `report`.
+        """Runs a dry run and returns its XCom: `table`, `dry_run` (true), and hudictl's document with the plan or the
+        `reason`. The task succeeds, and leaves no event, metrics, lineage or state. Raises the errors of `report`.
         """
         xcom = {"table": self.reader.storage.uri, **self.report(request), DRY_RUN: True}
         self.log.info("Nothing is written: %s", xcom)
         return xcom
 
     def fail(self, document: dict[str, Any], message: str) -> NoReturn:
-        """Fails the task for good, with its XCom: a retry would find the same. Raises AirflowFailException."""
+        """Sets the XCom and raises AirflowFailException, because a retry would find the same."""
         self.context["ti"].xcom_push(key=XCOM, value=document)
         raise AirflowFailException(message)
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether the work is only reported. Raises ConfigError for what is neither true nor false."""
+        """Whether the work is only reported. Raises ConfigError if the argument is neither true nor false."""
         return flag(getattr(self, DRY_RUN), name=DRY_RUN)
 
     def nothing(self, xcom: dict[str, Any], reason: str) -> dict[str, Any]:
-        """The XCom of a task with nothing to do, or the task is skipped. One that succeeded before and was cleared
-        succeeds again, with what it had done (TaskStore.finish).
+        """Returns the XCom of a task with nothing to do, or skips the task. A task that succeeded before and was
+        cleared succeeds again, and reports the work that it had done (TaskStore.finish).
         """
         done = self.store.done
         if done is not None:
@@ -302,6 +309,6 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
 
 def listed(first: str, lines: Sequence[str], count: int | None = None) -> str:
-    """A message of some of the lines, and how many of `count`, or of them, are left out."""
+    """Returns a message of the first lines and the number of omitted ones. `count` is the number of all lines."""
     more = (len(lines) if count is None else count) - min(len(lines), MOST_LISTED)
     return "\n".join([first, *lines[:MOST_LISTED], *([f"and {more} more"] if more else [])])

@@ -20,8 +20,8 @@ class HudiDoctorOperator(BaseHudiOperator):
     findings: `{"table", "name", "version", "findings": [{"rule", "severity", "what", "fix", …}], "writer_options",
     "clock", "lock", "store", "wheels", "executors", …}`.
 
-    :param fail_on: `error` fails the task, without retries, when there is a finding of that severity; `warning` when
-        there is one of either; None or empty never does. Findings are in the log in any case (templated)
+    :param fail_on: `error` fails the task, without retries, on a finding of the severity error; `warning` on a finding
+        of the severity error or warning; None or empty never. Findings are always in the log (templated)
     :param timeline_only: do not list the data files: orphans and a wrong metadata table are not found (templated)
     """
 
@@ -48,8 +48,8 @@ class HudiDoctorOperator(BaseHudiOperator):
 
 
 class HudiProbeStoreOperator(BaseHudiOperator):
-    """Races writers on a storage, on the driver and in a folder of their own: can it carry a timeline, and a storage
-    lease?
+    """Finds out whether a storage can carry a timeline and a storage lease. It races writers on the driver, in their
+    own folder of the storage.
 
     XCom, also when the task fails because of it: the document of `hudictl probe-store`: `{"can_carry_timeline",
     "can_carry_lease", "writers", "creates", "replaces", "problems", "clock_ahead_seconds", "uri"}`.
@@ -57,8 +57,8 @@ class HudiProbeStoreOperator(BaseHudiOperator):
     :param table: any folder of the storage, as a path or URI, or below the connection's base path (templated)
     :param must_carry: `timeline` or `lease`: the task fails, without retries, when the storage cannot carry it; None or
         empty: never (templated)
-    :param writers: how many race for one object, 2 to 256 (templated)
-    :param rounds: races of each kind, 1 to 100000 (templated)
+    :param writers: the number of writers that race for one object, 2 to 256 (templated)
+    :param rounds: the number of races of each kind, 1 to 100000 (templated)
     """
 
     request = ProbeStoreRequest

@@ -14,17 +14,17 @@ VERBS = ("create", "update", "drop", "validate")
 
 
 class HudiMetadataOperator(BaseHudiOperator):
-    """Creates, updates, drops or validates the metadata table or its indexes: `create` initializes indexes, `update`
-    applies missing instants and runs the metadata table's own services, `drop` removes indexes, `validate` compares it
-    with the table. What is done is not done again by a retry.
+    """Creates, updates, drops or validates the metadata table or its indexes. `create` initializes indexes. `update`
+    applies missing instants and runs the metadata table's own services. `drop` removes indexes. `validate` compares the
+    metadata table with the table. A retry does not repeat work that is done.
 
-    XCom: `table`, and the document of `hudictl metadata <verb>`; that of `validate`, with the first 200 differences,
-    also when the task fails because of them.
+    XCom: `table`, and the document of `hudictl metadata <verb>`. The document of `validate` has the first 200
+    differences, also when the task fails because of them.
 
     :param verb: `create`, `update`, `drop` or `validate` (templated)
-    :param partitions: partitions of the metadata table, as a list or separated by commas: those to create or drop; with
-        `update` those that must exist. Without any, `create` initializes `files`, and `drop` drops all of it
-        (templated)
+    :param partitions: partitions of the metadata table to create or drop, as a list or separated by commas; with
+        `update` those that must exist. Without any, `create` initializes `files`, and `drop` drops the whole metadata
+        table (templated)
     :param columns: columns of `column_stats`, as a list or separated by commas, nested ones with dots: `create` adds
         them and `drop` removes them, without a rebuild of the index; the writers' option
         `hoodie.metadata.index.column.stats.column.list` has to agree (templated)

@@ -1,4 +1,4 @@
-"""Replaces the rows of partitions: by the rows of Parquet files, of a query or of a DataFrame, or by none."""
+"""Replaces the rows of partitions by the rows of Parquet files, a query or a DataFrame, or deletes them."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _OF_SCHEDULE: Final = ("scheduled", "backfill")
-"""Airflow's types of a run that is of a data interval or partition of the schedule."""
+"""Airflow's types of runs that belong to a data interval or partition of the schedule."""
 _DOCUMENT = ("instant", "operation", "partitions", "replaced_file_groups", "files_written", "records")
-"""The members of hudictl's document that the XCom always has, as it has `repeated`, `engine` and `reason`."""
+"""The members of hudictl's document that the XCom always has. It always has `repeated`, `engine` and `reason`, too."""
 
 
 class BaseHudiOverwriteOperator(BaseHudiOperator):
-    """Replaces what partitions hold, once for each data interval or partition of the schedule.
+    """Replaces the rows of partitions, once for each data interval or partition of the schedule.
 
-    The token names the work. It is recorded in the commit, and a task with the token of a commit does nothing and
+    The token names the work, and the commit records it. A task whose token a commit already has does nothing and
     succeeds. `nothing_to_do` is `succeed` by default.
 
     XCom: `{"table", "token", "instant", "operation", "partitions", "replaced_file_groups", "files_written", "records",
-    "repeated", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing to do. Where the work
-    was done before, the numbers are those of its commit, `repeated` is true and `reason` says by which instant. That of
-    a dry run has `dry_run`, too, and the numbers to come, without files.
+    "repeated", "engine", "reason"}`. `instant` is None and `reason` is set when there was nothing to do. If the work
+    was done before, the numbers come from its commit, `repeated` is true and `reason` names the instant. The XCom of a
+    dry run has `dry_run`, too, and the expected numbers, without files.
 
-    :param partitions: paths of partitions, as a list, or as a text that separates them by commas or lines. Those of a
-        list are taken as they are: an empty one is the partition of a table without partition columns (templated)
-    :param token: the name of the work, by which an interval is written again; empty for that of DAG, task and data
+    :param partitions: paths of partitions, as a list, or as a text that separates them by commas or lines. The paths of
+        a list are taken unchanged: an empty one is the partition of a table without partition columns (templated)
+    :param token: the name of the work; a new token writes an interval again. Empty for the token of DAG, task and data
         interval (token_of, templated)
     :param dry_run: whether the work is only reported (BaseHudiOperator.preview); may be rendered (templated)
     """
@@ -59,7 +59,7 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
     template_fields = ("partitions", "token", DRY_RUN, *BaseHudiOperator.template_fields)
 
     def check_arguments(self) -> None:
-        """See BaseHudiOperator. What is missing may be given later, by a subclass."""
+        """Checks the literals (see BaseHudiOperator). A subclass may give a missing argument later."""
         super().check_arguments()
         if self.has_work and is_literal(self.partitions, self.token, self.dry_run):
             self.request(table="/", **verb_values(self.request, self))
@@ -67,7 +67,7 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
     @property
     @abstractmethod
     def has_work(self) -> bool:
-        """Whether literals say what is to be written or deleted."""
+        """Whether literal arguments say what to write or delete."""
 
     def serve(self) -> dict[str, Any]:
         request = self.request_of()
@@ -86,14 +86,14 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
         return xcom
 
     def request_of(self) -> Any:
-        """The request of this task. Raises ConfigError for arguments that mean nothing, or hold a secret."""
+        """Returns the request of this task. Raises ConfigError for arguments that are invalid or hold a secret."""
         return self.new_request(token=self.token_of(self.context))
 
     def token_of(self, context: Context) -> str:
-        """`token`, or that of the task's work: the same in each try, and in each run of one data interval or partition,
-        which is what its date says: keys may leave out the hour. A run that events of assets started is other work each
-        time, for the event says that there are new rows. So is a run by hand, by TriggerDagRunOperator or to
-        materialize an asset: the interval that Airflow gives it is the last one that is over, whatever `ds` is.
+        """Returns `token`, or a token of the task and its work: the same in each try, and in each run of one data
+        interval or partition. The partition's date names it, because partition keys may omit the hour. Each run by
+        asset events is new work, because they say that there are new rows. Each run by hand, by TriggerDagRunOperator
+        or to materialize an asset is new work, too: Airflow gives it the last interval that is over, whatever `ds` is.
         """
         if self.token:
             return self.token
@@ -107,7 +107,7 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
             interval = ti.run_id if start is None or end is None else f"{start.isoformat()}/{end.isoformat()}"
         mapped = ""
         if ti.map_index is not None and ti.map_index >= 0:
-            # What is mapped may be in another order when the run is cleared.
+            # The mapped values may be in another order when the run is cleared.
             names = sorted({"table", *self.template_fields} - {"token", DRY_RUN, *BaseHudiOperator.template_fields})
             work = json.dumps([[name, getattr(self, name)] for name in names], default=str, sort_keys=True)
             mapped = f"[{ti.map_index}:{hashlib.sha256(work.encode()).hexdigest()[:16]}]"
@@ -116,8 +116,9 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
 
 
 class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
-    """Replaces partitions by the rows of Parquet files, of a query or of a DataFrame: those that the rows belong to,
-    `partitions`, or all. The rest: BaseHudiOverwriteOperator; what the files must hold: docs/use/hudictl.md.
+    """Replaces partitions by the rows of Parquet files, a query or a DataFrame: the partitions of the rows,
+    `partitions`, or all. BaseHudiOverwriteOperator describes the rest. docs/use/hudictl.md says what the files must
+    contain.
 
     :param source: a Parquet file, or a folder of them, which all executors can read with the table's storage options
         (templated)
@@ -127,10 +128,10 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         `submit_kwargs`, or is installed where the driver runs (templated)
     :param dataframe_args: keyword arguments of the function; it gets numbers, True and False as texts (templated)
     :param whole_table: whether all partitions are replaced; may be rendered (templated)
-    :param wait_for_source: how long to wait for a `source` that is not there yet: seconds, a timedelta, or a text such
-        as `30m` or `2h`; 0: it must be there. After it the task fails without further retries (templated)
-    :param source_marker: the file of the source's folder that is there when all others are, such as `_SUCCESS`; without
-        it files that are the same at two looks are enough (templated)
+    :param wait_for_source: how long to wait for a `source` that does not exist yet: seconds, a timedelta, or a text
+        such as `30m` or `2h`; 0: it must exist. After this time the task fails without further retries (templated)
+    :param source_marker: a file in the source's folder that exists when all others do, such as `_SUCCESS`; without it
+        the source is complete when two looks show the same files (templated)
     :param source_poll_interval: seconds between two looks at the source
     :param deferrable: wait in the triggerer and hold no worker slot; the default is `[hudi] default_deferrable`, or
         True
@@ -178,14 +179,14 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
             raise self._timed_out() from error
 
     def _wait(self, context: Context) -> None:
-        """Returns when the source is there, or need not be. Raises TaskDeferred, or where it waits here
-        AirflowSensorTimeout.
+        """Waits for the source. Returns when the source exists, or is not needed. Raises TaskDeferred when it waits in
+        the triggerer, or AirflowSensorTimeout when it waits here.
         """
         seconds = self._check_wait()
         if not seconds:
             return
         self.begin(context)
-        self.request_of()  # what no wait can mend is not waited for, and no secret is shown
+        self.request_of()  # Raises before the wait for errors that no wait repairs, and so that no secret is shown.
         if self._awaited.is_there() or self._is_done():
             return
         self.log.info("%s is not there yet; this task waits for it for up to %d s", self.source, seconds)
@@ -206,14 +207,14 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
                 raise HudiJobKilled("stopped while waiting for its source")
 
     def _is_done(self) -> bool:
-        """Whether a commit on the timeline has the token: the job then says so, and needs no source."""
+        """Returns whether a commit on the timeline has the token. The job then reports this, and needs no source."""
         token, look = self.token_of(self.context), self.reader.look()
         commits = look.timeline.completed().of_actions(Action.REPLACE_COMMIT)
         found = (look.read_commit(item) for item in reversed(commits.instants))
         return any(commit is not None and commit.extra_metadata.get(TOKEN_KEY) == token for commit in found)
 
     def _check_wait(self) -> int:
-        """The seconds of the wait; 0 for none. Raises ConfigError."""
+        """Returns the seconds of the wait; 0 for no wait. Raises ConfigError."""
         seconds = 0 if self.wait_for_source in (None, "") else seconds_in(self.wait_for_source)
         if seconds and not is_absolute(self.source.rstrip("/")):
             raise ConfigError(
@@ -237,8 +238,8 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
 
 
 class HudiDeletePartitionOperator(BaseHudiOverwriteOperator):
-    """Replaces `partitions` by nothing: queries find no row of them, and their files go by a later clean. Token,
-    retries and XCom: see BaseHudiOverwriteOperator. A partition that the table does not have is bad input.
+    """Deletes all rows of `partitions`: queries find no rows there, and a later clean deletes the files. Token, retries
+    and XCom are those of BaseHudiOverwriteOperator. A partition that the table does not have is bad input.
     """
 
     request = DeletePartitionRequest

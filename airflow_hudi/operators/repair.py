@@ -1,4 +1,4 @@
-"""Verbs on one instant: savepoints, the way back to one, and what frees a table of plans and dead owners."""
+"""Verbs on one instant: savepoints, the restore to a commit, and verbs that free a table of plans and dead owners."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EARLIER = "an earlier try of this task completed the restore"
 
 
 class BaseHudiVerbOperator(BaseHudiOperator):
-    """Runs a verb on one instant of a table. `nothing_to_do` is `succeed` by default: a retry may find its work done.
+    """Runs a verb on one instant of a table. `nothing_to_do` is `succeed` by default: a retry may find the work done.
 
     :param instant: the instant (templated)
     """
@@ -48,8 +48,8 @@ class BaseHudiVerbOperator(BaseHudiOperator):
         *,
         is_done: Callable[[], bool] | None = None,
     ) -> dict[str, Any]:
-        """The document of the verb, `{}` when it was not received. Where the job refuses its input, an earlier try
-        started the same, and the timeline shows (`is_done`) that it was completed, the work is done.
+        """Runs the verb and returns its document, or `{}` if none came. Refused input may mean that the work is done:
+        an earlier try started the same verb, and the timeline shows (`is_done`) that it was completed.
         """
         instant = request.instant or ""
         started = self.store.instant == instant
@@ -65,8 +65,8 @@ class BaseHudiVerbOperator(BaseHudiOperator):
         return document_of(result)
 
     def perform_shown(self, said: str, is_done: Callable[[Timeline, str], bool]) -> dict[str, Any]:
-        """The XCom of the class's verb at the required instant, which the log has behind `said`; `is_done`: whether a
-        timeline shows that the verb was completed there.
+        """Runs the class's verb at the required instant, and returns the XCom. The log shows the XCom after `said`.
+        `is_done` says whether a timeline shows that the verb was completed at the instant.
         """
         instant, request = self.required_instant(), self.new_request()
         if getattr(request, DRY_RUN, False):
@@ -78,7 +78,7 @@ class BaseHudiVerbOperator(BaseHudiOperator):
 
 
 class HudiUnscheduleOperator(BaseHudiVerbOperator):
-    """Drops a pending plan that will not be run, with the files of attempts at it.
+    """Drops a pending plan that will not be run, with the files that attempts to run it wrote.
 
     XCom: `{"table", "instant", "action", "dry_run", "removed": {"files", "bytes", "instants"}, "unblocks", "reason"}`;
     `reason` says why there was nothing to drop.
@@ -94,12 +94,13 @@ class HudiUnscheduleOperator(BaseHudiVerbOperator):
 
 
 class HudiTakeoverOperator(BaseHudiVerbOperator):
-    """Frees a pending instant whose owner is dead: files of its attempt are deleted, and the next run starts at once.
+    """Frees a pending instant whose owner is dead. It deletes the files of the owner's attempt, so that the next run
+    starts at once.
 
-    Refused as a conflict, which is waited out, while the owner may be alive. XCom: `{"table", "instant", "action",
-    "state", "previous_owner", "removed": {"files", "bytes", "instants"}, "unblocks", "after_the_run", "next",
-    "reason"}`: `unblocks` may proceed now, `after_the_run` once the instant is run or dropped; `reason` says why there
-    was nothing to free.
+    While the owner may be alive, the verb is refused as a conflict, and the task waits. XCom: `{"table", "instant",
+    "action", "state", "previous_owner", "removed": {"files", "bytes", "instants"}, "unblocks", "after_the_run", "next",
+    "reason"}`: the work in `unblocks` may proceed now, that in `after_the_run` once the instant is run or dropped;
+    `reason` says why there was nothing to free.
 
     :param instant: the instant to free (templated)
     """
@@ -111,13 +112,13 @@ class HudiTakeoverOperator(BaseHudiVerbOperator):
 
 
 class HudiSavepointOperator(BaseHudiVerbOperator):
-    """Creates or deletes a savepoint. An existing one is kept, and a retry keeps to the commit that the task chose.
+    """Creates or deletes a savepoint. An existing savepoint is kept, and a retry uses the commit that the task chose.
 
     XCom: `{"table", "instant", "by", "at_ms", "comment", "files", "existed", "deleted"}`.
 
     :param action: `create` or `delete` (templated)
     :param instant: the commit; with `create` empty for the newest one (templated)
-    :param comment: why it is kept, with `create` (templated)
+    :param comment: the reason for the savepoint, with `create` (templated)
     """
 
     action: str = "create"
@@ -142,17 +143,17 @@ class HudiSavepointOperator(BaseHudiVerbOperator):
 
 
 class HudiRestoreOperator(BaseHudiVerbOperator):
-    """Removes all that was written after a completed commit, savepointed or not.
+    """Removes everything that was written after a completed commit. The commit needs no savepoint.
 
-    Stop all writers of the table first. A retry finishes the restore that was started, under its own instant, and one
-    that finds it completed removes nothing more: writers may be at work again. XCom: `{"table", "instant", "target",
-    "removed": {"files", "bytes", "instants"}, "dropped_indexes", "reason"}`; `instant` is the restore's own, `removed`
-    is null where an earlier try completed it; `dropped_indexes` are the partitions of the metadata table that this try
-    dropped, as they cannot go back. That of a dry run has `restorable`, too: every commit, and why it cannot be
-    restored.
+    Stop all writers of the table first. A retry finishes the restore that was started, under the same instant. A retry
+    that finds the restore completed removes nothing more, because writers may be at work again. XCom: `{"table",
+    "instant", "target", "removed": {"files", "bytes", "instants"}, "dropped_indexes", "reason"}`; `instant` is the
+    restore's own; `removed` is null if an earlier try completed the restore; `dropped_indexes` are the partitions of
+    the metadata table that this try dropped because they cannot be restored. The XCom of a dry run has `restorable`,
+    too: every commit, and the reason if it cannot be restored.
 
-    :param instant: the commit to restore to; empty in a dry run to list those that can be restored (templated)
-    :param dry_run: as of HudiUnscheduleOperator (templated)
+    :param instant: the commit to restore to; empty in a dry run to list the commits that can be restored (templated)
+    :param dry_run: as for HudiUnscheduleOperator (templated)
     """
 
     request = RestoreRequest
@@ -189,14 +190,16 @@ def _newest(reader: TimelineReader) -> str:
 
 
 def _before_restore(reader: TimelineReader) -> str:
-    """The newest time, before which no restore is that a try of the task completes: a pending one it would finish."""
+    """Returns the time after which a completed restore is this task's: the newest time of the timeline, or the newest
+    before a pending restore, which the task would finish.
+    """
     timeline = reader.load()
     pending = timeline.pending().of_actions(Action.RESTORE).last()
     return newest_time(timeline, before=None if pending is None else pending.requested_time)
 
 
 def _restored(reader: TimelineReader, target: str, after: str) -> str | None:
-    """The newest restore to `target` that is completed and was requested later than `after`. Raises FormatError."""
+    """Returns the newest completed restore to `target` that was requested later than `after`. Raises FormatError."""
     restores = (instant.requested_time for instant in reader.load().completed().of_actions(Action.RESTORE))
     to_target = (
         time for time in restores if time > after and read_restore_plan(reader.active(), time).target == target

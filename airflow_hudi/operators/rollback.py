@@ -19,15 +19,15 @@ from hudi_core.verbs.run import RunRequest
 class HudiRollbackOperator(BaseHudiServiceOperator):
     """Finishes interrupted rollbacks and, with mode `both`, rolls back every write that failed, in one job.
 
-    A write failed when its heartbeat expired; with `hoodie.cleaner.policy.failed.writes=EAGER` in `options` every
-    pending write counts as failed, which is right only where no process writes. Mode `schedule` plans the rollback of
-    one failed write. With `target` the task rolls that one write back instead: a failed one, an attempt at a compaction
-    or clustering, or the newest completed commit. One that completes after the task's first check is kept, by its
-    retries too; `reason` then says so.
+    A write has failed when its heartbeat expired. With `hoodie.cleaner.policy.failed.writes=EAGER` in `options` every
+    pending write counts as failed; this is right only if no process writes. Mode `schedule` plans the rollback of one
+    failed write. With `target` the task rolls back that one write instead: a failed write, an attempt at a compaction
+    or clustering, or the newest completed commit. A failed write that completes after the task's first check is kept,
+    also by retries; `reason` then says so.
 
-    Arguments, retries: see BaseHudiServiceOperator. The XCom has `instants`, too: each rollback with its `target`; the
-    numbers are sums. With `target` it is `{"table", "instant", "target", "removed": {"files", "bytes", "instants"},
-    "reason"}`. A dry run without `target` reports the first of several rollbacks.
+    BaseHudiServiceOperator describes the arguments and retries. The XCom has `instants`, too: each rollback with its
+    `target`; the numbers are sums. With `target` the XCom is `{"table", "instant", "target", "removed": {"files",
+    "bytes", "instants"}, "reason"}`. A dry run without `target` reports the first of several rollbacks.
 
     :param target: the write to roll back (templated)
     :param instant: the rollback to finish, by its own instant, with `execute` (templated)
@@ -76,7 +76,7 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         started, reader, store = time.monotonic(), self.reader, self.store
         timeline = reader.load()
         pending = oldest_pending(timeline, self.service)
-        is_pending = pending is not None or bool(store.after)  # what an earlier try of this task planned
+        is_pending = pending is not None or bool(store.after)  # An earlier try of this task may have planned rollbacks.
         if not is_pending and self.mode != "both":
             return self.nothing_planned(nothing_pending(self.service, reader.config.name))
         is_retry = bool(store.after)

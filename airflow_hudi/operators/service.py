@@ -1,6 +1,5 @@
-"""The table services with instants of their own: what is planned is run, what is not planned is planned first. A retry
-re-attaches to the instant that jobs/task_store.py kept. Which work counts as the task's own: results.py. Which run
-completed an instant: hudi_core/services/lifecycle.py.
+"""The table services with their own instants. A task runs a planned instant, or plans one first. A retry continues the
+instant in jobs/task_store.py. hudi_core/services/lifecycle.py says which run completed an instant.
 """
 
 from __future__ import annotations
@@ -39,19 +38,20 @@ REASON_OUT_OF_REACH = "the job planned nothing and its output, which says why, i
 
 
 class BaseHudiServiceOperator(BaseHudiOperator):
-    """Plans and runs instants of a service. A task that planned or started one knows it when it is retried, after
-    whatever kill: it runs the same one, finds it completed, or takes it over. While another process runs it, the task
-    waits (`conflict_*`).
+    """Plans and runs instants of a service. A task remembers the instant that it planned or started, whatever kills it:
+    a retry runs the same instant, finds it completed, or takes it over. While another process runs the instant, the
+    task waits (`conflict_*`).
 
     XCom: `{"table", "instant", "action", "state", "files_written", "bytes_written", "files_deleted", "records",
-    "seconds", "already_completed", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing
-    to do, `engine` is None when another process did it. `reason` also names the options that are not used where `both`
-    runs a plan of others. That of a dry run: BaseHudiOperator.preview with `plan`, or `{"table", "dry_run", "instant",
-    "action", "state", "plan", "reason"}` without one where the task would run an instant that is planned.
+    "seconds", "already_completed", "engine", "reason"}`. `instant` is None and `reason` is set when there was nothing
+    to do. `engine` is None when another process did the work. `reason` also names the options that are not used when
+    `both` runs a plan of others. The XCom of a dry run is that of BaseHudiOperator.preview with `plan`. If the task
+    would run a planned instant, it is `{"table", "dry_run", "instant", "action", "state", "plan", "reason"}`, and
+    `plan` is None.
 
-    :param mode: `schedule` plans an instant and leaves it requested; `execute` runs one that is planned, by name or the
-        oldest; `both` does so, and where none is planned plans one and runs it, in one job (templated)
-    :param instant: the instant to run, with `execute` or `both`; empty for the oldest that is planned (templated)
+    :param mode: `schedule` plans an instant and leaves it requested; `execute` runs a planned instant, by name or the
+        oldest; `both` runs a planned instant, or plans one and runs it in the same job if none is planned (templated)
+    :param instant: the instant to run, with `execute` or `both`; empty for the oldest planned one (templated)
     :param dry_run: whether the work is only reported; may be rendered (templated)
     """
 
@@ -80,7 +80,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
 
     @property
     def action(self) -> str:
-        """The action on the service's pending files."""
+        """The action in the names of the service's pending files."""
         return action_of_service(self.service)
 
     def serve(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         return self._plan_and_run()
 
     def of_service(self, request: type[RunRequest | ScheduleRequest], **others: Any) -> Any:
-        """A request for the service."""
+        """Returns a request for the service."""
         return request(service=self.service, **self.request_fields(), **others)
 
     def _would_do(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         return xcom
 
     def _known(self) -> Instant | None:
-        """The requested instant, or the one that an earlier try of this task started or planned."""
+        """Returns the instant of the argument, or the instant that an earlier try of this task started or planned."""
         if self.instant:
             return InstantWatch(self.reader, self.instant, self.action).look()
         started, timeline = self.store.instant, self.reader.load()
@@ -130,7 +130,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         return known
 
     def _unused(self, known: Instant | None) -> str | None:
-        """What is said, here and in the XCom, where the task would plan with options, and takes a plan of others."""
+        """Returns the text for the log and XCom when the task has planning options, but runs a plan of others."""
         if known is None or self.mode != "both":
             return None
         said = planned_before(self.service, known.requested_time, self.options or ())
@@ -161,7 +161,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         instants = () if result is None else result.instants
         known = self._planned(instants[-1].instant if instants else None, after)
         if known is not None:
-            # A job that ended well and whose report was not received did what was planned since its start.
+            # If the job succeeded and its report was not received, the job ran the instant planned since its start.
             name = known.requested_time
             others = gave_way or (result is not None and not instants) or found_completed(result, name)
             if others and known.is_completed:
@@ -177,7 +177,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         return after
 
     def _planned(self, instant: str | None, after: str) -> Instant | None:
-        """The instant that a job named or, where its report was not received, the first one after its start."""
+        """Returns the instant that a job named, or the first one planned after its start if it named none."""
         timeline = self.reader.load()
         return timeline.find(instant, self.action) if instant else first_planned(timeline, self.action, after)
 
@@ -218,8 +218,8 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         return xcom
 
     def nothing_planned(self, reason: str) -> dict[str, Any]:
-        """As `nothing`, of a task that found nothing planned and planned nothing, or had completed an instant before,
-        which may be archived.
+        """Ends a task that found nothing planned and planned nothing (`nothing`). If the task had completed an instant
+        before, and the instant is not archived, the XCom describes this instant.
         """
         before = self.store.done
         instant = self.reader.load().find(before["instant"], self.action) if before else None
@@ -229,15 +229,15 @@ class BaseHudiServiceOperator(BaseHudiOperator):
 
 
 class HudiCleanOperator(BaseHudiServiceOperator):
-    """Deletes the files that no query of the kept commits needs any more. `options` define what is kept:
-    `hoodie.clean.policy`, `hoodie.clean.commits.retained` and the others of docs/reference/options.md.
+    """Deletes the files that no query of the kept commits needs. `options` define what to keep: `hoodie.clean.policy`,
+    `hoodie.clean.commits.retained` and the others of docs/reference/options.md.
     """
 
     service = Action.CLEAN
 
 
 class HudiClusteringOperator(BaseHudiServiceOperator):
-    """Writes the rows of small or unordered files into new files. `options` define what is taken, and the order:
+    """Writes the rows of small or unordered files into new files. `options` choose the files and the order of the rows:
     `hoodie.clustering.plan.strategy.sort.columns`, `hoodie.clustering.plan.partition.filter.mode`…
     (docs/reference/options.md).
     """
@@ -246,12 +246,13 @@ class HudiClusteringOperator(BaseHudiServiceOperator):
 
 
 class HudiCompactionOperator(BaseHudiServiceOperator):
-    """Merges the log files of file groups into new base files. `options` define when one is due and what it takes
-    (docs/reference/options.md): `hoodie.compact.inline.trigger.strategy`, `hoodie.compaction.strategy`… Where writers
-    plan themselves (`hoodie.compact.schedule.inline`), mode `execute` runs their plans alone.
+    """Merges the log files of file groups into new base files. `options` define when a compaction is due and which file
+    slices it takes (docs/reference/options.md): `hoodie.compact.inline.trigger.strategy`,
+    `hoodie.compaction.strategy`… If writers plan compactions (`hoodie.compact.schedule.inline`), use mode `execute` to
+    run only their plans.
 
     :param metadata: `auto`, `on` or `off`: whether the job reads the metadata table
-    :param allow_corrupt_log_blocks: compact file slices whose corrupt log blocks hold rows of a completed commit, too;
+    :param allow_corrupt_log_blocks: also compact file slices whose corrupt log blocks hold rows of a completed commit;
         those rows are lost
     """
 
@@ -265,18 +266,17 @@ class HudiCompactionOperator(BaseHudiServiceOperator):
 
 
 class HudiLogCompactionOperator(BaseHudiServiceOperator):
-    """Merges the log files of file groups into one log file each. It plans with `hoodie.log.compaction.enable=true`
-    among the `options` only: the table's readers know log compactions (docs/guarantees/log-compaction.md).
+    """Merges the log files of each file group into one log file. It plans only with `hoodie.log.compaction.enable=true`
+    in `options`, which says that the table's readers can read log compactions (docs/guarantees/log-compaction.md).
     """
 
     service = "log_compaction"
 
 
 class HudiIndexingOperator(BaseHudiServiceOperator):
-    """Builds indexes of the metadata table while writers continue. `options` name them:
-    `hoodie.metadata.index.column.stats.enable`, `hoodie.metadata.record.index.enable` and the others of
-    docs/reference/options.md; `airflow_hudi.indexing.file_groups` resizes an existing row-level index. A task that
-    stopped waiting for a writer (`airflow_hudi.indexing.catchup_minutes`) resumes when it is retried.
+    """Builds indexes of the metadata table while writers continue. `options` name them (docs/reference/options.md),
+    such as `hoodie.metadata.record.index.enable`; `airflow_hudi.indexing.file_groups` resizes an existing row-level
+    index. A retry resumes a task that stopped waiting for a writer (`airflow_hudi.indexing.catchup_minutes`).
     """
 
     service = Action.INDEXING

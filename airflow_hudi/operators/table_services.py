@@ -1,4 +1,4 @@
-"""Runs services of many tables as one job: one process beside the task, one Spark session, results per table."""
+"""Runs services of many tables as one job: one process beside the task, one Spark session, one result per run."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ _NOTHING: Final[dict[str, Any]] = {"tables": 0, "done": 0, "nothing": 0, "failed
 
 
 class HudiTableServicesOperator(BaseHudiOperator):
-    """Runs services of one or many tables: what is pending, and with mode `both` what is due.
+    """Runs the pending services of one or many tables and, with mode `both`, the services that are due.
 
     All tables are one job (docs/use/fleets.md#many-tables). The task fails at the end when a run failed, without
-    retries where every failure is bad input. A retry begins again: what is completed has nothing to do, and is in the
-    result and the asset events of the try that succeeds. Runs that others hold are repeated for `conflict_timeout`.
+    retries if every failure is bad input. A retry begins again: runs that were completed have nothing to do, and are in
+    the result and the asset events of the try that succeeds. Runs that others hold are repeated for `conflict_timeout`.
 
     XCom, also when the task fails: `{"tables", "done", "nothing", "failed", "seconds", "results": [{"table", "service",
     "exit_code", "engine", "instants", "reason", "error"}]}`; `done`, `nothing` and `failed` count runs.
 
     :param tables: the tables, as a list or separated by commas, each as `table` of the other operators; empty: those of
         the policy file (templated)
-    :param services: the services of each table, in this order, as a list or separated by commas; without them and a
-        policy rollback, compaction, clean and archive (templated)
-    :param policy: when services are due, in which order and within which bounds: the path of a YAML file where the task
-        runs, or one policy as a dict (docs/use/fleets.md, templated)
-    :param mode: `execute` runs what is pending; `both` also plans what is due, and archives (templated)
+    :param services: the services of each table, in this order, as a list or separated by commas; without services and
+        without a policy: rollback, compaction, clean and archive (templated)
+    :param policy: says when services are due, in which order and within which bounds: the path of a YAML file on the
+        machine where the task runs, or one policy as a dict (docs/use/fleets.md, templated)
+    :param mode: `execute` runs pending services; `both` also plans services that are due, and archives (templated)
     :param max_minutes: minutes after which the task starts nothing more, whatever policies allow (templated)
     :param max_bytes: bytes, or a size such as `50GiB`, that compactions, log compactions and clusterings of all tables
-        may rewrite, each its share; when they are written only those that failed are started, and other services
-        (jobs.rounds, templated)
-    :param map_index_template: of a mapped task: its label, by default its tables
-    :param at_once: how many tables are worked on side by side; they share the engine's processors and memory
+        may rewrite in total; each run has a share. After these bytes the task starts only failed runs and other
+        services (jobs.rounds, templated)
+    :param map_index_template: the label of a mapped task, by default its tables
+    :param at_once: the number of tables to work on at the same time; they share the engine's processors and memory
     """
 
     tables: Sequence[str] | str = ()
@@ -66,17 +66,17 @@ class HudiTableServicesOperator(BaseHudiOperator):
     map_index_template: str | None = _TABLES
     table: str = ""
     no_arguments: ClassVar[frozenset[str]] = frozenset({"table"})
-    """One that default_args may have for other tasks, and that is not given to this one."""
+    """Arguments that this operator does not take. default_args may contain them for other tasks."""
     template_fields = (
         *("tables", "services", "policy", "mode", "max_minutes", "max_bytes"),
         *(name for name in BaseHudiOperator.template_fields if name != "table"),
     )
 
     def check_arguments(self) -> None:
-        """See BaseHudiOperator. A file of policies is read where the task runs."""
+        """Checks the literals (see BaseHudiOperator). A policy file is read only when the task runs."""
         super().check_arguments()
         if self.map_index_template == _TABLES:
-            self.map_index_template = None  # Airflow takes that of a mapped task from the default
+            self.map_index_template = None  # For a mapped task, Airflow takes the template from the default.
         check_literal_choice("mode", self.mode, _MODES)
         if is_literal(self.max_minutes):
             self._starts_until(datetime.now(timezone.utc))
@@ -90,7 +90,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
             read_policies(self.policy)
 
     def new_reader(self) -> TimelineReader:
-        """Of the first table; see BaseHudiOperator."""
+        """Returns a reader of the first table; see BaseHudiOperator."""
         self.table = self.tables_of_work[0]
         return super().new_reader()
 
@@ -147,7 +147,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
         return requests
 
     def _starts_until(self, now: datetime) -> int | None:
-        """When the minutes of the task are over, in seconds since the epoch. Raises ConfigError."""
+        """Returns the end of `max_minutes`, in seconds since the epoch, or None without it. Raises ConfigError."""
         text = "" if self.max_minutes is None else str(self.max_minutes).strip()
         if not text:
             return None
@@ -156,7 +156,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
         return int(now.timestamp()) + 60 * int(text)
 
     def _requests_by_policy(self, fields: Mapping[str, Any], now: datetime) -> list[RunRequest]:
-        """Those of the tables that are not in their quiet hours."""
+        """Returns the requests of the tables that are not in their quiet hours."""
         self._check_policy_alone()
         shared = {name: value for name, value in fields.items() if name != "table"}
         requests: list[RunRequest] = []
@@ -173,7 +173,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
         return requests
 
     def _services(self) -> Sequence[str]:
-        """Those of every table. Raises ConfigError without any, UnsupportedError for one that there is not."""
+        """Returns the services of every table. Raises ConfigError without any, UnsupportedError for an unknown one."""
         services = DEFAULT_SERVICES if self.services is None else names_in(self.services)
         if not services:
             raise ConfigError("no service is named", remedy=f"some of {', '.join(SERVICES)}")
@@ -189,7 +189,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
 
     @property
     def tables_of_work(self) -> Sequence[str]:
-        """Each once. Raises ConfigError without any."""
+        """The tables, each once. Raises ConfigError if there is none."""
         return tables_of(names_in(self.tables), self._policies if self.policy else None)
 
     @cached_property

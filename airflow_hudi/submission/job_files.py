@@ -1,4 +1,4 @@
-"""Where the files of a job are on a storage that a cluster reads. Which they are: hudi_submit/job_files.py."""
+"""The addresses of a job's files on a storage that a cluster reads. hudi_submit/job_files.py lists the files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ _SEPARATOR = re.compile(r"[\s,'\"]")
 
 @dataclass(frozen=True, slots=True)
 class JobFiles:
-    """As the cluster reads them (`s3://…`, `/Volumes/…`), or templates; Databricks alone needs the wheel."""
+    """The addresses of the job's files as the cluster reads them (`s3://…`, `/Volumes/…`), or templates of them. Only
+    Databricks needs the wheel.
+    """
 
     entry: str
     zip: str
     wheel: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ConfigError for an address that an argument of a submission cannot hold, or that holds a secret."""
+        """Raises ConfigError for an address that cannot be an argument of a submission, or that holds a secret."""
         for name, ending in _ENDINGS.items():
             address = getattr(self, name)
             if "{{" in address or (name == "wheel" and not address):
@@ -37,8 +39,8 @@ class JobFiles:
 
     @classmethod
     def of_task(cls, task_id: str) -> JobFiles:
-        """Templates of the addresses that a task of this id returns, such as `asdict` of publish_job_files. Raises
-        ConfigError for an id with a quotation mark.
+        """Returns templates of the addresses that the task with this id returns, such as `asdict` of publish_job_files.
+        Raises ConfigError for an id with a quotation mark, a comma or a space.
         """
         if _SEPARATOR.search(task_id):
             raise ConfigError(f"{task_id!r} is no id of a task", remedy="give the id as Airflow shows it")
@@ -46,12 +48,10 @@ class JobFiles:
 
 
 def publish_job_files(folder: str, hudi_conn_id: str | None = HudiHook.default_conn_name) -> JobFiles:
-    """Puts the job's files into a folder, a path or URI that Airflow and the cluster reach, or a path below the
-    connection's base path, where they are not there yet, and returns their addresses. Call it where a task runs, or
-    when a release is deployed, and not while a DAG file is read: it builds the zip once, and looks at the storage.
-
-    Raises ConfigError when the storage cannot be opened, CorruptFileError when another file has the name of one of
-    them, StorageError.
+    """Puts the job's files into a folder, if they are not there yet, and returns their addresses. Airflow and the
+    cluster must reach the folder: a path or URI, or a path below the connection's base path. Call it in a task, or when
+    a release is deployed, and not in a DAG file: it builds the zip, and looks at the storage. Raises StorageError,
+    ConfigError if the storage cannot be opened, CorruptFileError if another file has the name of a job's file.
     """
     hook = HudiHook(hudi_conn_id)
     storage, address = hook.storage(folder), hook.table_uri(folder).rstrip("/")

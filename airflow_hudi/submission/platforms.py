@@ -1,8 +1,6 @@
-"""The job on a platform that runs Spark: the arguments of the operator that submits it there.
-
-Each function takes the request, the addresses of the job's files, and Spark properties. It raises ConfigError for a
-secret in `conf`, for a request that is longer than the platform takes, and for a template that cannot be rendered: what
-one becomes is put into JSON as it is.
+"""Makes the arguments of operators that submit the job to platforms that run Spark. Each function raises ConfigError
+for a secret in `conf`, for a request that is longer than the platform takes, and for a template that cannot be
+rendered. A rendered template is put into JSON without escaping.
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ from hudi_submit.spark_submit import LONGEST_ARGUMENT, application_name, request
 
 APP_NAME: Final = "spark.app.name"
 LONGEST_STEP_ARGUMENT: Final = 10_280
-"""Characters of an argument of a step of EMR (XmlString in the service's API)."""
+"""The most characters of an argument of an EMR step (XmlString in the service's API)."""
 LONGEST_PARAMETERS: Final = 10_000
-"""Bytes of the parameters of a Python task of Databricks as JSON, by the Jobs API."""
+"""The most bytes of the parameters of a Databricks Python task as JSON, by the Jobs API."""
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _REMEDY = (
     "everyone who sees the submission sees conf: give secrets by the role of the cluster, by its own configuration, or "
@@ -34,7 +32,7 @@ Conf = Mapping[str, str] | None
 
 
 def job_arguments(job: JobRequest, *, longest: int = LONGEST_ARGUMENT) -> list[str]:
-    """The arguments of main.py. Raises ConfigError for one that is too long, and a template that JSON would change."""
+    """Returns main.py's arguments. Raises ConfigError for an overlong request and a template that JSON would change."""
     text = request_argument(job, longest=longest)
     for template in _TEMPLATE.findall(text):
         if "\\" in template:
@@ -46,7 +44,7 @@ def job_arguments(job: JobRequest, *, longest: int = LONGEST_ARGUMENT) -> list[s
 
 
 def job_properties(conf: Conf) -> dict[str, str]:
-    """A copy of the Spark properties. Raises ConfigError for one that looks like a secret, and one that is no text."""
+    """Returns a copy of the Spark properties. Raises ConfigError for one that looks like a secret or is not text."""
     properties = dict(conf or {})
     refuse_secrets(properties, where="conf", remedy=_REMEDY)
     return properties
@@ -55,14 +53,14 @@ def job_properties(conf: Conf) -> dict[str, str]:
 def livy_arguments(
     job: JobRequest, files: JobFiles, *, conf: Conf = None, polling_interval: int = 30
 ) -> dict[str, Any]:
-    """Arguments of LivyOperator (`apache-airflow-providers-apache-livy`), with `files` where Livy may read. Every
-    `polling_interval` seconds it looks whether the batch has ended; its own default does not wait for that.
+    """Returns arguments of LivyOperator (`apache-airflow-providers-apache-livy`). Livy must be able to read `files`.
+    Every `polling_interval` seconds the operator looks for the end of the batch; by its own default it does not wait.
     """
     return {
         "file": files.entry,
         "py_files": [files.zip],
         "args": job_arguments(job),
-        # Not as the name of the batch: Livy takes a name once as long as the batch runs.
+        # The name is not the batch's name: Livy refuses the name of a batch that is still running.
         "conf": {APP_NAME: application_name(job), **job_properties(conf)},
         "polling_interval": polling_interval,
     }
@@ -78,7 +76,7 @@ def emr_arguments(
     action_on_failure: str = "CONTINUE",
     wait_minutes: int = 1440,
 ) -> dict[str, Any]:
-    """Arguments of EmrAddStepsOperator (`apache-airflow-providers-amazon`): one step that runs spark-submit on the
+    """Returns arguments of EmrAddStepsOperator (`apache-airflow-providers-amazon`): one step of spark-submit on the
     cluster `job_flow_id`. After `wait_minutes` the operator stops waiting and fails; its own default is half an hour.
     """
     step = emr_step(job, files, conf=conf, deploy_mode=deploy_mode, action_on_failure=action_on_failure)
@@ -93,7 +91,7 @@ def emr_step(
     deploy_mode: str = "cluster",
     action_on_failure: str = "CONTINUE",
 ) -> dict[str, Any]:
-    """A step as boto3 takes it, also among the steps of a cluster that EmrCreateJobFlowOperator creates."""
+    """Returns a step as boto3 takes it. It may also be a step of a cluster that EmrCreateJobFlowOperator creates."""
     name = application_name(job)
     options = ["--deploy-mode", deploy_mode, "--name", name, "--py-files", files.zip]
     for key, value in job_properties(conf).items():
@@ -116,13 +114,13 @@ def emr_serverless_arguments(
     log_uri: str | None = None,
     wait_minutes: int = 1440,
 ) -> dict[str, Any]:
-    """Arguments of EmrServerlessStartJobOperator (`apache-airflow-providers-amazon`). The role reads `files` and the
-    table; logs go to the folder `log_uri` on S3. After `wait_minutes` it cancels the job and fails; its own default is
-    25 minutes.
+    """Returns arguments of EmrServerlessStartJobOperator (`apache-airflow-providers-amazon`). The role must be able to
+    read `files` and the table; logs go to the folder `log_uri` on S3. After `wait_minutes` the operator cancels the job
+    and fails; its own default is 25 minutes.
     """
     overrides: dict[str, Any] = {}
     if properties := job_properties(conf):
-        # And not as `--conf`: sparkSubmitParameters is one text, with rules of its own for spaces and quotes.
+        # Not as `--conf`: sparkSubmitParameters is one text, with its own rules for spaces and quotes.
         overrides["applicationConfiguration"] = [{"classification": "spark-defaults", "properties": properties}]
     if log_uri is not None:
         overrides["monitoringConfiguration"] = {"s3MonitoringConfiguration": {"logUri": log_uri}}
@@ -154,8 +152,8 @@ def dataproc_job_arguments(
     project_id: str | None = None,
     conf: Conf = None,
 ) -> dict[str, Any]:
-    """Arguments of DataprocSubmitJobOperator (`apache-airflow-providers-google`), by default in the connection's
-    project.
+    """Returns arguments of DataprocSubmitJobOperator (`apache-airflow-providers-google`). The default project is the
+    connection's.
     """
     properties = {APP_NAME: application_name(job), **job_properties(conf)}
     submitted = {
@@ -175,10 +173,9 @@ def dataproc_batch_arguments(
     container_image: str | None = None,
     environment_config: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Arguments of DataprocCreateBatchOperator (`apache-airflow-providers-google`). `container_image` has what the job
-    needs and the runtime lacks, `environment_config` (EnvironmentConfig of the API) the service account and the
-    network. Dataproc makes the batch's id: the operator takes a batch of the same id for its own, and a later run would
-    do nothing.
+    """Returns arguments of DataprocCreateBatchOperator (`apache-airflow-providers-google`). `container_image` has what
+    the runtime lacks. `environment_config` (EnvironmentConfig of the API) has the service account and network. Dataproc
+    makes the batch's id: the operator takes a batch of the same id for its own, so a later run would do nothing.
     """
     runtime: dict[str, Any] = {"properties": job_properties(conf)}
     if container_image is not None:
@@ -206,11 +203,11 @@ def databricks_arguments(
     conf: Conf = None,
     libraries: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Arguments of DatabricksSubmitRunOperator (`apache-airflow-providers-databricks`): a run of one Python task with
-    the job's packages as a wheel, since such a task has no `--py-files`, on a `new_cluster` (a specification of the
-    Jobs API), to whose Spark properties `conf` is added, or an existing one, which has its properties already.
-    `libraries` are further ones, such as `{"pypi": {"package": "s3fs"}}`. Raises ConfigError also without a wheel among
-    `files`, for two clusters or none, and for `conf` of an existing cluster.
+    """Returns arguments of DatabricksSubmitRunOperator (`apache-airflow-providers-databricks`): a run of one Python
+    task. The job's packages are a wheel, because such a task has no `--py-files`. The task runs on a `new_cluster` (a
+    specification of the Jobs API), whose Spark properties `conf` extends, or on an existing cluster, which already has
+    its properties. `libraries` are further libraries, such as `{"pypi": {"package": "s3fs"}}`. Also raises ConfigError
+    without a wheel in `files`, for two clusters or none, and for `conf` with an existing cluster.
     """
     if not files.wheel:
         raise ConfigError("Databricks needs the job as a wheel", remedy="publish the job's files: publish_job_files")
@@ -250,10 +247,9 @@ def spark_kubernetes_arguments(
     driver: Mapping[str, Any] | None = None,
     executor: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Arguments of SparkKubernetesOperator (`apache-airflow-providers-cncf-kubernetes`): a SparkApplication, which the
-    Spark operator of Kubeflow runs. `image` has Spark of `spark_version`, and what the job needs. The `service_account`
-    is the driver's. `driver` and `executor` are added to their pods (`cores`, `memory`, `instances`, `envFrom` with a
-    secret, …).
+    """Returns arguments of SparkKubernetesOperator (`apache-airflow-providers-cncf-kubernetes`): a SparkApplication for
+    Kubeflow's Spark operator. `image` contains Spark of `spark_version`, and what the job needs. `service_account` is
+    the driver's. `driver` and `executor` extend their pods' specifications (`cores`, `memory`, `envFrom`…).
     """
     specification = {
         "type": "Python",
@@ -265,7 +261,7 @@ def spark_kubernetes_arguments(
         "deps": {"pyFiles": [files.zip]},
         "arguments": job_arguments(job),
         "sparkConf": job_properties(conf),
-        # Airflow tries again.
+        # Airflow retries the task instead.
         "restartPolicy": {"type": "Never"},
         "driver": {"serviceAccount": service_account, **(driver or {})},
         "executor": {"instances": 1, **(executor or {})},
@@ -273,7 +269,7 @@ def spark_kubernetes_arguments(
     application = {
         "apiVersion": "sparkoperator.k8s.io/v1beta2",
         "kind": "SparkApplication",
-        # The operator adds the namespace, and an end to the name that makes it unique.
+        # The operator adds the namespace, and a suffix that makes the name unique.
         "metadata": {"name": application_name(job).replace("_", "-")},
         "spec": specification,
     }

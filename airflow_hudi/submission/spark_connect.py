@@ -1,5 +1,5 @@
-"""The job over Spark Connect: its driver is a process beside the task, and the server's executors get the job zip. Run
-as a module, it builds the zip where the task runs, so that both sides have one release, and becomes main.py.
+"""Runs the job over Spark Connect: the driver is a process beside the task, and the executors get the job zip. As a
+program, this module builds the zip where the task runs, for the same release on both sides, and becomes main.py.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from hudi_core.verbs.batch import JobRequest
 from hudi_submit.zip import entry_file, publish_zip
 
 REQUEST: Final = "AIRFLOW_HUDI_REQUEST"
-"""The variable that holds the request: a shell does not read it as a part of a command, whatever a template became."""
+"""The environment variable of the request, which a shell does not read as a command, whatever a template renders to."""
 _TOKEN = re.compile(r";\s*token=(?!\{\{)", re.IGNORECASE)
 
 
 def spark_connect_arguments(job: JobRequest, *, remote: str, python: str = sys.executable) -> dict[str, Any]:
-    """Arguments of BashOperator (`apache-airflow-providers-standard`). `remote` is the server's address
-    (`sc://host:15002`), a token in it a template: `sc://host:443/;use_ssl=true;token={{
-    conn.spark_connect_default.password }}`. `python` is that of the worker, with this package, pandas and
+    """Returns arguments of BashOperator (`apache-airflow-providers-standard`). `remote` is the server's address
+    (`sc://host:15002`). A token in it must be a template: `sc://host:443/;use_ssl=true;token={{
+    conn.spark_connect_default.password }}`. `python` is the worker's Python, with this package, pandas and
     `pyspark[connect]`. Raises ConfigError for a secret in `remote`, for an address of another scheme, for a request
     that is longer than an argument can be, and for a template that cannot be rendered.
     """
@@ -45,7 +45,7 @@ def spark_connect_arguments(job: JobRequest, *, remote: str, python: str = sys.e
 
 
 def main() -> NoReturn:
-    """Becomes the job's driver. Exits with 2 where it cannot be started."""
+    """Replaces this process by the job's driver. Exits with 2 if the driver cannot be started."""
     try:
         request = os.environ[REQUEST]
         command = [sys.executable, str(entry_file()), "--py-files", str(publish_zip()), "--request", request]

@@ -1,10 +1,10 @@
-"""What waits and looks in the triggerer.
+"""The triggers, which wait and look in the triggerer.
 
-- ``wait``: a sensor's wait: which failed looks are repeated and which end it; when the source of an overwrite is there.
-- ``timeline_events``: when an asset event is made of new or still pending instants; what it holds; from where a watcher
-  goes on after a restart.
+- ``wait``: a sensor's wait: which failed looks are repeated and which end it; when the source of an overwrite exists.
+- ``timeline_events``: when new or still pending instants make an asset event; the contents of the event; where a
+  watcher continues after a restart.
 - ``shared_timeline``: which triggers share one listing, how old a look may be, and how many threads a storage gets.
 
-Elsewhere: when a condition holds is in ``conditions/``; which errors may pass in ``task_fate``; the events that a task
-itself makes in ``assets``.
+Elsewhere: the conditions are in ``conditions/``; the errors after which another look may succeed in ``task_fate``; the
+events that a task itself makes in ``assets``.
 """

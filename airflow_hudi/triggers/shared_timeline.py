@@ -1,5 +1,5 @@
-"""One listing for the triggers of a process that look at one table at about the same time, and the threads of a place.
-Airflow shares streams among the watchers of assets alone (BaseEventTrigger), not among triggers of deferred tasks.
+"""Shares one listing among the triggers of a process that look at one table at about the same time, and has the threads
+of each bucket or host. Airflow shares streams only among watchers of assets (BaseEventTrigger), not deferred tasks.
 """
 
 from __future__ import annotations
@@ -23,21 +23,19 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 THREADS: Final = 16
-"""Looks at a time at one bucket or host, whose threads are its own: one that does not answer keeps no others waiting.
-The event loop's threads, few more than there are processors, are for every trigger of the triggerer.
+"""The number of looks at the same time at one bucket or host. Each has its own threads, so a storage that does not
+answer delays no others. The event loop's own threads are few, and all triggers of the triggerer share them.
 """
 _POOLS: Final[dict[str, ThreadPoolExecutor]] = {}
 _SLOW_POLLS: Final = 3
 _SLOW_SECONDS: Final = 10.0
-"""A look that takes longer than so many intervals, and so many seconds, is warned of."""
+"""Seconds after which the log warns of a slow look; it also must take longer than _SLOW_POLLS intervals."""
 
 
 class SharedTimeline:
-    """A table, as the triggers of this process see it. To be used on their event loop.
-
-    A look is joined while it is under way, and counts for as long as it is younger than half of the interval of the
-    trigger that asks. Triggers sleep until an interval after the look that they saw: so those of a table fall into
-    step, and each interval takes one listing.
+    """A table for all triggers of this process. Use it only on their event loop. A trigger joins a look that another
+    started, and uses a look that is younger than half of its own interval. Triggers sleep until one interval after the
+    look that they saw. So they look at the same time, and each interval takes one listing.
     """
 
     _known: ClassVar[WeakValueDictionary[tuple[str, str | None, str], SharedTimeline]] = WeakValueDictionary()
@@ -48,15 +46,15 @@ class SharedTimeline:
         self._action = action
         self.place = _place_of(table, hudi_conn_id)
         self._reader: TimelineReader | None = None
-        self._metrics: metrics.LookMetrics  # made with the reader
+        self._metrics: metrics.LookMetrics  # Made together with the reader.
         self._looking: asyncio.Future[Look] | None = None
         self._warned = False
         self._looked_at = 0.0
 
     @classmethod
     def of(cls, table: str, hudi_conn_id: str | None, action: str = "") -> SharedTimeline:
-        """The table for triggers that look for `action`. Opens nothing yet."""
-        # To a reader all other actions are one: see TimelineReader.
+        """Returns the shared table for triggers that look for `action`. It opens nothing yet."""
+        # TimelineReader treats all other actions alike.
         action = action if action == Action.CLUSTERING else ""
         key = (table, hudi_conn_id or None, action)
         shared = cls._known.get(key)
@@ -65,13 +63,13 @@ class SharedTimeline:
         return shared
 
     async def look(self, interval: float) -> Look:
-        """The table as it is, or was less than half of `interval` seconds ago. Raises as HudiHook and TimelineReader;
-        the next look then begins anew, with the connection as it is.
+        """Returns the table as it is now, or was less than half of `interval` seconds ago. Raises the errors of
+        HudiHook and TimelineReader. After an error the next look asks for the connection again.
         """
         if self._looking is None or (self._looking.done() and not self._is_young(self._looking, interval / 2)):
             self._looking, self._warned = self.in_thread(self._read), False
         looking, slow = self._looking, max(_SLOW_POLLS * interval, _SLOW_SECONDS)
-        # A trigger that is cancelled does not take the look away from others.
+        # A cancelled trigger must not cancel the look of the others.
         await asyncio.wait({looking}, timeout=slow)
         if not looking.done() and not self._warned:
             self._warned = True
@@ -82,7 +80,7 @@ class SharedTimeline:
         return await asyncio.shield(looking)
 
     def in_thread(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """Runs `work` in a thread of the place, with the context of the caller, to which log lines go."""
+        """Runs `work` in a thread of the bucket or host, with the caller's context, which directs the log lines."""
         pool = _POOLS.get(self.place)
         if pool is None:
             pool = _POOLS[self.place] = ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-look")
@@ -111,7 +109,9 @@ class SharedTimeline:
 
 
 def _place_of(table: str, hudi_conn_id: str | None) -> str:
-    """Scheme and bucket or host; of a table below a connection's base path, which is not known here, the connection."""
+    """Returns the scheme and the bucket or host of a table. For a table below a connection's base path, which is not
+    known here, returns the connection.
+    """
     if not is_absolute(table):
         return f"the connection {hudi_conn_id}"
     scheme, is_uri, rest = table.partition("://")

@@ -1,6 +1,4 @@
-"""Makes an asset event of what is new on a table's timeline: pending table services, or completed writes. When a sensor
-fires: conditions/condition.py.
-"""
+"""Makes an asset event of the new instants of a timeline: pending table services, or completed writes."""
 
 from __future__ import annotations
 
@@ -34,19 +32,19 @@ COMPLETED: Final = "completed"
 REPEAT_SECONDS: Final = 900.0
 
 Mark = dict[str, Any]
-"""Where a watcher is, as JSON: of pending instants those that it reported, and when, in seconds since the epoch; of
-completed ones (`at`) all that are on the timeline, with the newest write there (`newest`). Completion times are not
-compared: a writer's clock may be behind, and local time goes back an hour when summer time ends.
+"""The position of a watcher, as JSON: the reported pending instants with the report's time in epoch seconds, or all
+completed instants (`at`) and the newest write (`newest`). Completion times are not compared: a writer's clock may be
+behind, and local time goes back an hour when summer time ends.
 """
 _MARK: Final = "airflow_hudi_mark"
 _UNCHANGED_SECONDS: Final = 30.0
-"""After which a timeline that stays as it is comes again, since what is pending there may have to be reported again."""
+"""Seconds until the stream yields an unchanged timeline again: pending instants may be due for another report."""
 _STORED_AFTER_SECONDS: Final = 10.0
-"""How old a mark is when it is stored. The triggerer hands an event to Airflow's database some two seconds after it was
-yielded; with a mark that is stored before, a triggerer that ends in between would lose the event.
+"""Seconds between an event and the storing of its mark. The triggerer writes an event to the database about two seconds
+later. With a mark stored earlier, a triggerer that ends in between would lose the event.
 """
 _LONGEST_PAUSE: Final = 300.0
-"""Seconds at most between two looks for a table that is not there, where its interval is not longer."""
+"""The most seconds between two looks for a table that does not exist, unless the trigger's interval is longer."""
 
 
 def _behind(timeline: Timeline, found: Sequence[Instant]) -> Mark:
@@ -55,23 +53,24 @@ def _behind(timeline: Timeline, found: Sequence[Instant]) -> Mark:
 
 
 class HudiTimelineEventTrigger(BaseEventTrigger):
-    """For the AssetWatcher of an asset: one event for all instants that are new at a look, and another one of those
-    that stay pending.
+    """Fires one event for all instants that are new at a look, and later another for those that stay pending. It is for
+    the AssetWatcher of an asset.
 
     An event's payload is `{"table", "state", "instants": [{"instant", "action", "state", "completed", "operation",
-    "partitions", "rows"}]}`; the last three members are of completed writes. Where the watcher is, is kept in the
-    asset's state store once the event is in Airflow's database. Of completed writes it begins with those that complete
-    after its first look. Watchers of one table with one interval are one stream (docs/use/fleets.md#events).
+    "partitions", "rows"}]}`; only completed writes have the last three members. The asset's state store keeps the
+    position of the watcher, once the event is in Airflow's database. Events of completed writes begin with the writes
+    that complete after the first look. Watchers of one table with the same interval share one stream
+    (docs/use/fleets.md#events).
 
     :param table: the table, as HudiHook.table_uri takes it
     :param hudi_conn_id: connection of type `hudi`, or None
     :param state: `pending`: table services that are planned and not completed, or `completed`: writes as
         HudiCommitSensor counts them
-    :param actions: other actions than these, by their names on the timeline; `commit`, `deltacommit` and
-        `replacecommit` are all that wrote files, services among them
+    :param actions: the actions to watch instead of these, by their names on the timeline; `commit`, `deltacommit` and
+        `replacecommit` are all actions that write files, with those of services
     :param poll_interval: seconds between two looks
-    :param repeat_seconds: seconds from an event to the next one of what is still pending then, for instance because the
-        run that the event started has failed
+    :param repeat_seconds: seconds from an event to the next event of instants that are still pending then, for instance
+        because the run that the event started has failed
     """
 
     @suggests_names
@@ -91,7 +90,8 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             for action in actions:
                 check_choice("an action", action, ACTIONS)
         except ConfigError as error:
-            # Of a stored trigger, too: of a TypeError the triggerer fails that one, any other error ends it.
+            # The error may come from a stored trigger, too. On a TypeError the triggerer fails that trigger; any other
+            # error ends the triggerer.
             raise TypeError(str(error)) from error
         self.table = table
         self.hudi_conn_id = hudi_conn_id
@@ -105,7 +105,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     def holds(self, instant: Instant) -> bool:
-        """Whether an instant is one of those that are watched."""
+        """Returns whether the trigger watches an instant."""
         if instant.is_completed != (self.state == COMPLETED):
             return False
         if self.actions:
@@ -118,7 +118,9 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         return _behind(timeline, [item for item in timeline if self.holds(item)])
 
     def changes(self, timeline: Timeline, mark: Mark, now: float) -> tuple[list[Instant], Mark]:
-        """The instants since a mark, oldest first, and the next mark. A mark of another form is of no instant."""
+        """Returns the instants since a mark, oldest first, and the next mark. A mark in another form counts as
+        empty.
+        """
         found = [item for item in timeline if self.holds(item)]
         if self.state == PENDING:
             given = mark.get("reported")
@@ -131,8 +133,8 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         return sorted(new, key=lambda item: (item.completed_at, item.requested_time)), _behind(timeline, found)
 
     def gap(self, timeline: Timeline, mark: Mark) -> tuple[str, str] | None:
-        """The requested times between which writes may have been archived unseen: the newest write of the mark, and the
-        first one on the timeline where all of the mark are archived. Else None.
+        """Returns the requested times between which writes may have been archived unseen: the newest write of the mark,
+        and the first write on the timeline. Returns None unless all writes of the mark are archived.
         """
         newest, first = str(mark.get("newest") or ""), min(timeline.commits().requested_times, default="")
         return (newest, first) if self.state == COMPLETED and "" < newest < first else None
@@ -142,9 +144,10 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
 
     @classmethod
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Timeline]:
-        """The table's timeline, with clusterings under their name, whenever a look finds it changed, and every
-        _UNCHANGED_SECONDS. Storage that fails and damaged files are tried again; what is no table twice as late each
-        time, up to _LONGEST_PAUSE: a stream that raises is started anew by the triggerer at once, for ever.
+        """Yields the table's timeline whenever it has changed, and every _UNCHANGED_SECONDS. Clusterings have their own
+        name in it. After a failure of the storage or a damaged file it looks again at the next interval. If there is no
+        table, the pause doubles each time, up to _LONGEST_PAUSE. The stream does not raise, because the triggerer would
+        start it again at once, endlessly.
         """
         table, interval = SharedTimeline.of(kwargs["table"], kwargs["hudi_conn_id"]), kwargs["poll_interval"]
         seen: Timeline | None = None
@@ -186,7 +189,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             if mark is None:
                 mark = self.start(timeline)
                 if self.state == COMPLETED:
-                    # A write that completes while the triggerer is restarted is behind this mark.
+                    # With this mark, a write that completes while the triggerer restarts is new afterwards.
                     await self._store(mark)
                     stored = mark
             if gap := self.gap(timeline, mark):
@@ -205,7 +208,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
                 if payload["instants"]:
                     yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
             mark = behind
-            # One that waits is not replaced by a newer one: of a table that never rests, none would ever be stored.
+            # A newer mark does not replace a waiting one: with constant changes, no mark would ever be stored.
             if to_store is None and mark != stored:
                 to_store, since = mark, time.monotonic()
 
@@ -214,11 +217,11 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             yield event
 
     async def _stored(self) -> Mark | None:
-        """The mark of the asset. Raises ConfigError where the trigger is one of several assets."""
+        """Returns the stored mark of the asset, or None. Raises ConfigError if several assets share the trigger."""
         try:
             found = None if self.asset_state_store is None else await self.asset_state_store.aget(_MARK)
-        except ValueError as error:  # of Airflow, whose accessor is for one asset
-            # The triggerer makes a trigger that raises anew at once, for ever.
+        except ValueError as error:  # Airflow's accessor works only for one asset.
+            # The triggerer starts a trigger that raises again at once, endlessly.
             await asyncio.sleep(_LONGEST_PAUSE)
             raise ConfigError(
                 f"several assets watch {self.table} by equal arguments, which makes them one trigger: {error}",
@@ -231,7 +234,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             await self.asset_state_store.aset(_MARK, mark)
 
     def _payload(self, new: Sequence[Instant]) -> dict[str, Any]:
-        """What an event says of instants, without services among the writes, unless the actions are named."""
+        """Returns the payload of an event of instants, without the services among writes, unless actions are named."""
         reader = HudiHook(self.hudi_conn_id or None).timeline(self.table)
         found = [(item, _metadata(reader, item)) for item in new]
         instants = [
@@ -243,7 +246,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
 
 
 def instant_details(reader: TimelineReader, instant: Instant) -> dict[str, Any]:
-    """What an event says of an instant; of a completed write also what it wrote, where its file can be read."""
+    """Returns an instant's members of an event. A completed write has those of its file, if that can be read."""
     return _details(instant, _metadata(reader, instant))
 
 

@@ -1,4 +1,4 @@
-"""Waits in the triggerer until something is there, or looks fail; when the source of an overwrite is there."""
+"""Waits in the triggerer until a condition holds, or looks fail; also the condition for the source of an overwrite."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ MAX_ERRORS: Final = 5
 
 @dataclass
 class AwaitedSource(Condition):
-    """Whether the rows of an overwrite have arrived, by the operator's look and its trigger's: a Parquet file, or a
-    folder of them, which is there when a file named .parquet is in it, or with `marker` when that file is in it.
+    """Holds when the source of an overwrite has arrived: a Parquet file, or a folder with a file that ends in .parquet
+    or, with `marker`, the marker file. The operator and its trigger share this condition.
     """
 
     kind = "source"
@@ -40,11 +40,15 @@ class AwaitedSource(Condition):
     _seen: list[FileInfo] = field(default_factory=list, init=False)
 
     def is_there(self) -> bool:
-        """By one listing of the folder and, without a marker, the request for a file. Raises as HudiHook.storage."""
+        """Returns whether the source exists, by one listing of the folder and, without a marker, a request for a file.
+        Raises the errors of HudiHook.storage.
+        """
         return bool(self._files())
 
     def check(self, look: Look | None = None) -> dict[str, Any] | None:
-        """Of each look of a wait: without a marker two in a row show the same, since what is being copied grows."""
+        """Checks the source at each look of a wait. Without a marker two looks in a row must show the same files,
+        because files grow while they are copied.
+        """
         before, self._seen = self._seen, self._files()
         return {} if self._seen and (self.marker or self._seen == before) else None
 
@@ -63,7 +67,7 @@ class AwaitedSource(Condition):
             return files
         folder, _, name = address.rpartition("/")
         if not is_absolute(folder):
-            return []  # the folder of a bucket is none
+            return []  # A bucket has no parent folder.
         try:
             return [hook.storage(folder).stat(name)]
         except StorageNotFoundError:
@@ -77,7 +81,7 @@ _KINDS: Final[Mapping[str, type[Condition]]] = {
 
 
 def condition_of(document: Mapping[str, Any]) -> Condition:
-    """The condition of its JSON. Raises ConfigError."""
+    """Makes a condition from its JSON. Raises ConfigError."""
     arguments = dict(document)
     kind = arguments.pop("kind", None)
     if kind not in _KINDS:
@@ -92,16 +96,16 @@ def condition_of(document: Mapping[str, Any]) -> Condition:
 
 
 class HudiConditionTrigger(BaseTrigger):
-    """Fires once when the condition holds, or can no longer be checked. A look that fails for a reason that may pass
-    (an overloaded store, a file that a writer is at) is repeated; every other failure is an event at once. Triggers of
-    one table share their looks, each one listing in a thread, and what one shows is judged only where the timeline has
-    changed (SharedTimeline).
+    """Fires once when the condition holds, or can no longer be checked. A failed look is repeated if the reason may
+    pass, such as an overloaded storage or a file that a writer is writing; every other failure is an event at once.
+    Triggers of one table share their looks (SharedTimeline); each look is one listing in a thread. The condition is
+    checked only if the timeline has changed.
 
     :param table: the table, as HudiHook.table_uri takes it, or the address of a source
-    :param condition: Condition.to_json of what is waited for
+    :param condition: Condition.to_json of the condition to wait for
     :param hudi_conn_id: connection of type `hudi`, or None
     :param poll_interval: seconds between two looks, and before the first one
-    :param max_errors: so many failed looks in a row end the wait
+    :param max_errors: the number of failed looks in a row that ends the wait
     """
 
     def __init__(
@@ -127,7 +131,9 @@ class HudiConditionTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """`status` "success", `table` and what was found, or "error", `message` and `is_permanent`."""
+        """Yields one event: `status` "success", `table` and what the condition found, or `status` "error", `table`,
+        `message` and `is_permanent`.
+        """
         errors, started = 0, time.monotonic()
         reminder = Reminder(time.monotonic, every=_SAID_EVERY)
         # Sleep first: the task has just looked, and Airflow 3.3 fails a task whose trigger fires before its worker has
@@ -157,11 +163,9 @@ class HudiConditionTrigger(BaseTrigger):
             await asyncio.sleep(self._until_next())
 
     async def _look(self, reminder: Reminder) -> tuple[Mapping[str, Any] | None, str]:
-        """What was found, else None; and where it is due, what the log says of the wait. Never blocks the triggerer's
-        event loop: storage is looked at in a thread.
-        """
+        """Returns what was found, or None, and the log's text if one is due. It looks at storage in a thread."""
         if self._waited is None:
-            # Not where the trigger is made: an error there would end the triggerer.
+            # The condition is made here, and not in the constructor: an error there would end the triggerer.
             condition = condition_of(self.condition)
             self._waited = condition, SharedTimeline.of(self.table, self.hudi_conn_id, condition.action)
         condition, table = self._waited
@@ -189,7 +193,7 @@ def _check(condition: Condition, look: Any, says: bool) -> tuple[dict[str, Any] 
 
 
 def found_in(event: Mapping[str, Any], path: str, logger: Any) -> dict[str, Any]:
-    """What a wait found, by its trigger's event. Raises HudiSensorFailed, AirflowFailException where no retry helps."""
+    """Returns what a wait found, by its event. Raises HudiSensorFailed, or AirflowFailException if no retry helps."""
     if event.get("status") != "success":
         said = str(event.get("message", "the trigger fired without saying why"))
         if event.get("is_permanent"):

@@ -1,6 +1,4 @@
-"""A command of hudictl made from the fields of a verb's class. A verb for which nobody wrote a command in
-verb_commands.py or another module here has this one (VerbGroup).
-"""
+"""Makes a command of hudictl from the fields of a verb's class, for verbs without a command in another module."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from hudi_core.verbs.request import VERBS, Request, verb_class
 _SHARED: Final = frozenset(item.name for item in fields(Request))
 _PAIRS: Final = Mapping[str, str]
 Parameter: TypeAlias = Callable[[Any], Any]
-"""What click.option and click.argument make."""
+"""The result of click.option and click.argument."""
 
 
 def verb_command(
@@ -31,9 +29,9 @@ def verb_command(
     hidden: Collection[str] = (),
     engine: tuple[str, str] = ("auto", "Where the work is done; auto takes local where there is little to do."),
 ) -> click.Command:
-    """The command of a verb, with `text`: an argument for each field that is required, an option for each other one,
-    but for `hidden` ones. `helps` are the texts of options, or the parameters themselves; these fields come first.
-    `engine` are the default of --engine and its text, where the verb has units.
+    """Makes the command of a verb, with the help `text`. Each required field is an argument, and each other field an
+    option, except `hidden` fields. `helps` has the help texts of options, or the parameters themselves; these fields
+    come first. `engine` is the default of --engine and its help text, for a verb that has units.
     """
     shown = {item.name: item for item in fields(cls) if item.name not in _SHARED and item.name not in hidden}
     hints, texts = get_type_hints(cls), helps or {}
@@ -75,7 +73,7 @@ def as_pairs(_: click.Context, parameter: click.Parameter, pairs: tuple[str, ...
 
 
 class VerbGroup(CommandGroup):
-    """A group that has a command for each verb of the registry, also for one that none was written for."""
+    """A group that has a command for each verb of the registry, also for verbs without a written command."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*super().list_commands(ctx), *sorted(verb.replace("_", "-") for verb in self._others())]
@@ -85,7 +83,7 @@ class VerbGroup(CommandGroup):
         return verb_command(verb_class(verb)) if verb in self._others() else super().get_command(ctx, cmd_name)
 
     def _others(self) -> set[str]:
-        """The verbs that no command is called after; `metadata create` is called after `metadata_create`."""
+        """Returns the verbs without a written command. The command `metadata create` is that of `metadata_create`."""
         written = set[str]()
         for name, command in self.commands.items():
             parts = [f"{name}_{part}" for part in command.commands] if isinstance(command, click.Group) else [name]

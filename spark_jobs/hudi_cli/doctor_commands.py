@@ -1,4 +1,4 @@
-"""hudictl doctor and probe-store: what is wrong with a table, with its writers, and with the storage below it."""
+"""hudictl doctor and probe-store: they examine a table, its writers, and its storage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def doctor(
 
     Nothing is written. The exit code is 0 also when there are findings.
     """
-    from hudi_health.table import doctor_report  # not for help
+    from hudi_health.table import doctor_report  # Help does not need this import.
 
     document = doctor_report(target.open(option), files=not timeline_only).to_dict()
     output.result(document, report_lines(document, output.width))
@@ -62,7 +62,7 @@ def probe_store(
     it. A store that cannot carry a timeline ends with exit code 1.
     """
     from hudi_core.storage.registry import open_storage
-    from hudi_health.probe import probe  # not for help
+    from hudi_health.probe import probe  # Help does not need this import.
 
     report = probe(open_storage(target.table, target.storage_options()), writers, rounds)
     document = report.to_json()
@@ -71,7 +71,7 @@ def probe_store(
 
 
 def report_lines(document: Json, width: int) -> Iterator[str]:
-    """The report for people, in markup; texts are wrapped at words to `width` columns, options stay whole."""
+    """Yields the report for people, in markup. Wraps texts, but not options, at words to `width` columns."""
     findings = document["findings"]
     yield f"[bold]{escape(document['name'])}[/]: {counted(len(findings), 'finding')}"
     for finding in findings:
@@ -85,7 +85,7 @@ def report_lines(document: Json, width: int) -> Iterator[str]:
         yield from wrapped_rows([("", label, text) for label, text in lines if text], width)
     yield "[bold]options that every writer of the table should have[/]"
     for row in document["writer_options"]:
-        # Each in a line of its own, and not wrapped: they are there to be copied.
+        # Each option has its own line and is not wrapped, so that people can copy it.
         yield f"  {escape(row['name'])}={escape(row['value'])}"
         yield from wrapped_rows([("", "", f"now {row['now'] or 'not known'}; {row['why']}")], width)
     holder, clock = document["lock"], document["clock"]

@@ -1,4 +1,4 @@
-"""hudictl timeline, show, files and plan: what a table holds and which services are due, without changing it."""
+"""hudictl timeline, show, files and plan: they show what a table holds and which services are due. They only read."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _LISTS = {
     "rollbackLogFiles": "log files added",
     "savepointDataFile": "files kept",
 }
-"""Members of an entry of a plan or of metadata that are summed up, and their headings."""
+"""The members of an entry of a plan or of metadata that are summed up, and their headings."""
 _SHORT = 200
-"""Characters of a value that is shown as it is."""
+"""The most characters of a value that is shown unchanged."""
 
 
 @click.command()
@@ -178,7 +178,7 @@ def plan(output: Output, /, target: Target, option: tuple[str, ...], policy: str
 
     Nothing is written. With --policy by the conditions of the policy for TABLE.
     """
-    from hudi_core.config.policy_file import read_policies  # not for help
+    from hudi_core.config.policy_file import read_policies  # Help does not need this import.
     from hudi_core.request.policy import ALL_SERVICES
 
     table = local_path(target.table) if scheme_of(target.table) == "file" else target.table
@@ -200,7 +200,7 @@ def _due_rows(document: Json) -> Iterator[tuple[str, str, str]]:
 
 
 def instant_details(document: Json) -> Iterator[RenderableType]:
-    """What people see of the document of `show`: totals by partition instead of every file; --json has the whole."""
+    """Yields the document of `show` for people: totals by partition, where --json shows every file."""
     completed = f" at {document['completed']}" if document["completed"] else ""
     yield f"[bold]{escape(document['action'])} {document['instant']}[/]: {document['state']}{completed}"
     for name in ("plan", "metadata", "savepoint"):
@@ -211,7 +211,7 @@ def instant_details(document: Json) -> Iterator[RenderableType]:
 
 
 def _members(content: Mapping[str, Any], indent: str = "  ") -> Iterator[RenderableType]:
-    """The short members of a plan or of metadata, then a table of each that has entries of partitions."""
+    """Yields the short members of a plan or of metadata, then a table for each member with entries of partitions."""
     long = []
     for name, value in content.items():
         if value is None or value in ("", [], {}):
@@ -238,9 +238,10 @@ def _short(value: Any) -> str:
 
 
 def _by_partition(value: Any) -> dict[str, list[Mapping[str, Any]]]:
-    """The entries of each partition, of a member of any action; empty for a member of another kind.
+    """Returns the entries of a member by partition, for any action; empty for a member of another kind.
 
-    A map from partitions to their entries, or to one entry; or a list of entries that name their partitions.
+    The member is a map from partitions to their entries, or to one entry, or a list of entries that name their
+    partitions.
     """
     found: dict[str, list[Mapping[str, Any]]] = {}
     if isinstance(value, dict):
@@ -255,7 +256,7 @@ def _by_partition(value: Any) -> dict[str, list[Mapping[str, Any]]]:
                 return {}
             partition = entry.get("partitionPath")
             slices = entry.get("slices")
-            if partition is None and slices and isinstance(slices, list):  # a group of a clustering plan
+            if partition is None and slices and isinstance(slices, list):  # The entry is a group of a clustering plan.
                 partition = slices[0].get("partitionPath") if isinstance(slices[0], dict) else None
             if not isinstance(partition, str):
                 return {}
@@ -264,7 +265,7 @@ def _by_partition(value: Any) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def _partition_table(name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
-    """A line for each partition with its number of entries and their sums, and one of all."""
+    """Returns a table with a line for each partition: the number of its entries and their sums. Adds a total line."""
     sums = {partition: _sums(entries) for partition, entries in sorted(rows.items())}
     total = {key: sum(line[key] for line in sums.values()) for key in next(iter(sums.values()))}
     shown = [key for key, count in total.items() if count]

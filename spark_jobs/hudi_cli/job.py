@@ -1,8 +1,8 @@
-"""A job without Spark: `python -m hudi_cli.job`, started by Airflow with the job on stdin.
+"""A job without Spark: Airflow starts `python -m hudi_cli.job` with the job on stdin.
 
-It looks whether there is anything to do, and runs what the local engine is to run. It ends when the process is gone
-that holds the other end of stdin, and its processes with it. The other end, and what comes by it, is in
-hudi_submit/local_process.py; airflow_hudi/jobs/engine_job.py says which mode it has.
+The job looks for work, and runs the work that belongs to the local engine. It and its processes end when the process at
+the other end of stdin is gone. hudi_submit/local_process.py is the other end, and sends the job.
+airflow_hudi/jobs/engine_job.py chooses the mode.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from hudi_submit.local_process import LocalCall
 
 
 def run_call(call: LocalCall, request: Request) -> Result:
-    """The result of one request of the call, or why it is for Spark. An error before anything was done is for Spark to
-    report, unless the input is bad wherever it is read.
+    """Runs one request of the call and returns its result, or the reason to leave it to Spark. An error before any work
+    is left to Spark, unless the input is bad everywhere.
     """
     try:
         check_options(request.options)
@@ -45,7 +45,7 @@ def run_call(call: LocalCall, request: Request) -> Result:
     try:
         table = HudiTable.open(request.table, _storage_options(call, request), request.options)
     except (HudiError, OSError) as error:
-        # A local path may exist on the cluster's machines alone.
+        # A local path may exist only on the cluster's machines.
         if isinstance(error, ConfigError) and error.path == PROPERTIES and scheme_of(request.table) != "file":
             return Result.of_error(error)
         return Result(left=f"the table cannot be opened here: {error}")
@@ -70,8 +70,8 @@ def _storage_options(call: LocalCall, request: Request) -> dict[str, str]:
 def main(stdin: int) -> int:
     """Runs the job that comes on the descriptor `stdin`, and returns its exit code.
 
-    Prints `HUDI_PROGRESS` lines and at last `HUDI_RESULT {…}`, as a Spark job does; what is for Spark has the member
-    `submit` with the reason.
+    Prints `HUDI_PROGRESS` lines and at the end `HUDI_RESULT {…}`, like a Spark job. A request that is left to Spark has
+    the member `submit` with the reason.
     """
     termination = start_process(sys.stdout, "%(levelname)s %(name)s: %(message)s")
     try:
@@ -89,7 +89,7 @@ def main(stdin: int) -> int:
 
 
 def _line(stdin: int) -> bytes:
-    """Not by a stream, whose lock the thread that waits for the end would hold when the interpreter ends."""
+    """Reads the first line without a stream, whose lock the thread that waits for the end would hold at exit."""
     text = b""
     while not text.endswith(b"\n") and (piece := os.read(stdin, 1 << 16)):
         text += piece
@@ -97,8 +97,8 @@ def _line(stdin: int) -> bytes:
 
 
 def _end_with(stdin: int, grace_seconds: int) -> None:
-    """Ends this process when the other end of stdin is closed: the process that started it is gone. First in order, and
-    after some seconds as it is, since threads that work are not interrupted.
+    """Ends this process when the other end of stdin is closed, because the process that started it is gone. First it
+    sends SIGTERM. After `grace_seconds` it ends the process at once, because working threads are not interrupted.
     """
     while os.read(stdin, 1 << 16):
         pass

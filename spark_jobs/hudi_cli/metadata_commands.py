@@ -1,4 +1,4 @@
-"""hudictl metadata: the metadata table created, updated, dropped, compared with the table, and how fast it answers."""
+"""hudictl metadata: creates, updates, drops, validates and measures the metadata table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _column = click.option(
 )
 _ENGINE: Final = ("local", "Where files are read.")
 _SHOWN: Final = 100
-"""Differences of each partition type that are printed; --json has up to 1000."""
+"""The most differences of each partition type that are printed; --json has up to 1000."""
 
 
 @click.group(cls=CommandGroup)
@@ -51,7 +51,7 @@ def validate(
     Nothing is written. Every listed data file is read once, and the rows of the latest slices. The exit code is 1 when
     anything differs.
     """
-    from hudi_health.table import validate_metadata  # not for help
+    from hudi_health.table import validate_metadata  # Help does not need this import.
 
     opened = target.open(option)
     report = validate_metadata(opened)
@@ -77,7 +77,7 @@ def perf(
     All partitions, all files, the files of a partition, and lookups in the indexes that the table has, or in those of
     --partition alone. Nothing is written.
     """
-    from hudi_health.table import metadata_timings  # not for help
+    from hudi_health.table import metadata_timings  # Help does not need this import.
 
     opened = target.open(option)
     document = metadata_timings(opened, partitions).to_dict()

@@ -26,9 +26,10 @@ AS_WRITERS = "Hudi's configuration as the table's writers have it; repeatable."
 
 
 class CommandGroup(click.Group):
-    """A group whose help has the first sentence of each command, over several lines where it must be; click cuts it.
+    """A group whose help shows the whole first sentence of each command, over several lines if needed. click would cut
+    it.
 
-    An option that takes one value may be given once: click would take the last and drop the others.
+    An option that takes one value may be given only once. click would take the last value and ignore the others.
     """
 
     def resolve_command(
@@ -36,7 +37,7 @@ class CommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:
-            # Resilient: other mistakes are reported when click parses the arguments for the command.
+            # Resilient parsing ignores other mistakes. They are reported when click parses the command's arguments.
             _check_given_once(click.Context(command, ctx, name, resilient_parsing=True), list(rest))
         return name, command, rest
 
@@ -48,7 +49,7 @@ class CommandGroup(click.Group):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The TABLE of a command, and how its storage is reached."""
+    """The TABLE of a command, and the options of its storage."""
 
     table: str
     storage_option: tuple[str, ...]
@@ -56,16 +57,16 @@ class Target:
 
     def open(self, option: Iterable[str] = ()) -> HudiTable:
         """Opens the table with Hudi's options, texts `K=V`."""
-        from hudi_core.table import HudiTable  # half of what a start takes: help needs none
+        from hudi_core.table import HudiTable  # This import takes half of the start, and help does not need it.
 
         return HudiTable.open(self.table, self.storage_options(), parse_pairs(option, option="--option"))
 
     def storage_options(self) -> dict[str, str]:
-        """The storage options of the file and of the command line."""
+        """Returns the storage options of the file and of the command line."""
         return merge_storage_options(self._pairs(), self.storage_options_file)
 
     def request_fields(self, option: Iterable[str]) -> dict[str, Any]:
-        """The fields that the request of every verb has. Raises ConfigError for a text that is no `K=V`."""
+        """Returns the fields that the request of every verb has. Raises ConfigError for a text that is not `K=V`."""
         return {
             "table": self.table,
             "owner": f"hudictl of {user_name()}",
@@ -79,7 +80,7 @@ class Target:
 
 
 def _check_given_once(ctx: click.Context, arguments: list[str]) -> None:
-    """Raises UsageError for an option that has one value and is there twice."""
+    """Raises UsageError if an option that takes one value is given twice."""
     _, _, given = ctx.command.make_parser(ctx).parse_args(arguments)
     for item in given:
         if isinstance(item, click.Option) and not (item.multiple or item.is_flag) and given.count(item) > 1:
@@ -87,9 +88,10 @@ def _check_given_once(ctx: click.Context, arguments: list[str]) -> None:
 
 
 def common(command: F, *, of_tables: bool = False) -> F:
-    """TABLE and the storage options, as `target`, or with `of_tables` one or more, as `targets`; --json and --debug.
+    """Adds TABLE and the storage options as `target`, or with `of_tables` one or more tables as `targets`. Also adds
+    --json and --debug.
 
-    The last two are read by main, before click, so that usage errors obey them.
+    main reads --json and --debug before click does, so that usage errors obey them.
     """
 
     @wraps(command)
@@ -124,12 +126,12 @@ def common(command: F, *, of_tables: bool = False) -> F:
 
 
 def hudi_option(meaning: str = "Hudi's configuration by its own names; repeatable.") -> Callable[[F], F]:
-    """--option K=V."""
+    """Adds --option K=V."""
     return click.option("--option", "option", multiple=True, metavar="K=V", help=meaning)
 
 
 def max_bytes_option(command: F) -> F:
-    """--max-bytes, which is one of `option`."""
+    """Adds --max-bytes, whose value becomes one of the pairs of `option`."""
 
     @wraps(command)
     def with_budget(*, max_bytes: int | None, option: tuple[str, ...], **arguments: Any) -> Any:
@@ -145,7 +147,7 @@ def max_bytes_option(command: F) -> F:
 
 
 def engine_options(default: str, meaning: str) -> Callable[[F], F]:
-    """--engine, --master and --spark-conf."""
+    """Adds --engine, --master and --spark-conf."""
 
     def decorated(command: F) -> F:
         for option in (
@@ -171,7 +173,7 @@ def engine_options(default: str, meaning: str) -> Callable[[F], F]:
 
 
 def metadata_option(command: F) -> F:
-    """--metadata auto|on|off."""
+    """Adds --metadata auto|on|off."""
     return click.option(
         "--metadata",
         type=click.Choice(METADATA_MODES),
@@ -182,7 +184,7 @@ def metadata_option(command: F) -> F:
 
 
 def parse_pairs(pairs: Iterable[str], *, option: str) -> dict[str, str]:
-    """`K=V` texts as a mapping; raises ConfigError for a text without `=`, an empty or a repeated key."""
+    """Returns `K=V` texts as a mapping. Raises ConfigError for a text without `=`, and for an empty or repeated key."""
     result: dict[str, str] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
@@ -200,15 +202,15 @@ def parse_pairs(pairs: Iterable[str], *, option: str) -> dict[str, str]:
 
 
 def user_name() -> str:
-    """The user of this process, or its number: a container may run as one that has no entry in /etc/passwd."""
+    """Returns the name of this process's user, or its number: a container's user may have no entry in /etc/passwd."""
     try:
         return getuser()
-    except (KeyError, OSError):  # the latter from Python 3.13 on
+    except (KeyError, OSError):  # Python 3.13 and later raise OSError.
         return f"uid {os.getuid()}"
 
 
 def table_of(request: Request) -> HudiTable:
-    """The table of a request, opened with its options."""
+    """Opens the table of a request with the request's options."""
     from hudi_core.table import HudiTable
 
     storage_options = merge_storage_options(request.storage_options, request.storage_options_file)

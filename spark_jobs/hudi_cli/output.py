@@ -1,7 +1,4 @@
-"""What hudictl prints and where: results to stdout, everything else to stderr.
-
-Also what Java and native libraries print.
-"""
+"""Prints hudictl's results to stdout, and all else to stderr, also the output of Java and native libraries."""
 
 from __future__ import annotations
 
@@ -31,11 +28,11 @@ _WIDTH_WITHOUT_TERMINAL = 200
 
 
 class NotPrintedError(Exception):
-    """Stdout took no more: its disk is full, or the process that read it is gone. The message is the system's."""
+    """Stdout accepts no more: its disk is full, or the process that read it is gone. The message is the system's."""
 
 
 class _Results(io.TextIOWrapper):
-    """Stdout. Its failures are NotPrintedError: a broken pipe of a storage is something else."""
+    """Stdout. Its failures are NotPrintedError, to tell them from a broken pipe of a storage."""
 
     def write(self, text: str) -> int:
         with _as_not_printed():
@@ -47,7 +44,7 @@ class _Results(io.TextIOWrapper):
 
 
 class _Log(io.TextIOWrapper):
-    """Stderr. What it does not take is lost: that ends no work."""
+    """Stderr. Text that it does not accept is lost, so that its failures do not end the work."""
 
     def write(self, text: str) -> int:
         with suppress(OSError):
@@ -68,8 +65,8 @@ def _as_not_printed() -> Iterator[None]:
 
 
 def open_streams() -> None:
-    """Opens the null device for each of the descriptors 0 to 2 that is closed: otherwise the next file of a table
-    would get that number, and what is printed. Makes sys.stderr a stream whose failures end no work.
+    """Opens the null device for each closed descriptor from 0 to 2. Otherwise the next file of a table would get that
+    number, and the printed text. Also replaces sys.stderr by a stream whose failures do not end the work.
     """
     while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(handle, True)
@@ -84,10 +81,10 @@ def open_streams() -> None:
 def results_only_stdout() -> Iterator[TextIO]:
     """Yields the real stdout while file descriptor 1 points at stderr, for native code and child processes.
 
-    Each result is flushed by the code that prints it, so what is left at the end was reported then.
+    The code that prints a result also flushes it. So a failure at the end was already reported.
     """
     sys.stdout.flush()
-    # Half of a surrogate pair, which JSON of a table may hold, is escaped; that is its form in JSON as well.
+    # JSON of a table may hold half of a surrogate pair. It is escaped, which is also its form in JSON.
     stream = _Results(open(os.dup(1), "wb"), encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 (closed below)
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -103,7 +100,7 @@ def results_only_stdout() -> Iterator[TextIO]:
 
 
 class Output:
-    """One command's output. With `json_mode` stdout receives exactly one JSON document; without, tables for people."""
+    """The output of one command. With `json_mode` stdout gets exactly one JSON document, else tables for people."""
 
     def __init__(self, stdout: TextIO, stderr: TextIO, *, json_mode: bool = False, debug: bool = False) -> None:
         self.json_mode = json_mode
@@ -115,11 +112,11 @@ class Output:
 
     @property
     def width(self) -> int:
-        """Columns that results for people have."""
+        """The number of columns of results for people."""
         return self._people.width
 
     def result(self, document: Json, shown: Iterable[RenderableType]) -> None:
-        """Prints the command's JSON document, or what is `shown` to people: lines of text, and tables."""
+        """Prints the command's JSON document, or `shown` for people: lines of text, and tables."""
         if self.json_mode:
             self._write(document)
             return
@@ -132,24 +129,24 @@ class Output:
         self._failure(error_to_json(error))
 
     def failure(self, kind: str, message: str, remedy: str | None = None) -> None:
-        """As `error`, for what is not a HudiError."""
+        """Prints an error that is not a HudiError, in the form of `error`."""
         self._failure({"type": kind, "message": message, "path": None, "remedy": remedy})
 
     def trace(self) -> None:
-        """With --debug: the traceback of the exception that is being handled."""
+        """Prints the traceback of the current exception, with --debug."""
         if self.debug:
             self.log.print(traceback.format_exc(), markup=False, highlight=False)
 
     def note(self, text: str) -> None:
-        """A line about the work on stderr, in both modes."""
+        """Prints a line about the work to stderr, in both modes."""
         self._log_line(escape(text))
 
     def warn(self, text: str) -> None:
-        """A warning on stderr, in both modes."""
+        """Prints a warning to stderr, in both modes."""
         self._log_line(f"[yellow]warning:[/] {escape(text)}")
 
     def complain(self, text: str) -> None:
-        """An error on stderr, in both modes."""
+        """Prints an error to stderr, in both modes."""
         self._log_line(f"[bold red]error:[/] {escape(text)}")
 
     def _failure(self, body: Json) -> None:
@@ -158,14 +155,14 @@ class Output:
             if body[key]:
                 self._log_line(f"  [bold]{label}[/] {escape(body[key])}")
         if self.json_mode and not self._written:
-            with suppress(NotPrintedError):  # it is on stderr, and the exit code remains that of the error
+            with suppress(NotPrintedError):  # The error is on stderr, and the exit code remains the error's.
                 self._write({"error": body})
 
     def _log_line(self, text: str) -> None:
         self.log.print(text.replace("\n", "\n  "), highlight=False, soft_wrap=True)
 
     def _write(self, document: Json) -> None:
-        # JSON escapes most control characters itself; of the others, inside of texts, the escape is JSON as well.
+        # json escapes most control characters itself. The others, inside of texts, may be escaped in JSON, too.
         text = CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text(document))
         self._written = True
         self._stdout.write(text + "\n")
@@ -173,7 +170,7 @@ class Output:
 
 
 class _TableConsole(Console):
-    """Texts from a table, in lines and in cells, have their control characters escaped."""
+    """A console that escapes control characters in texts of a table, in lines and in cells."""
 
     def render_str(self, text: str, **given: Any) -> Text:
         return super().render_str(without_controls(text), **given)
@@ -184,15 +181,15 @@ def _console(stream: TextIO) -> Console:
 
 
 def json_text(document: Any) -> str:
-    """The document as one line of JSON."""
+    """Returns the document as one line of JSON."""
     try:
         return json.dumps(document, ensure_ascii=False, default=_plain, allow_nan=False)
-    except ValueError:  # Avro of a table may hold NaN and infinity, for which JSON has no form
+    except ValueError:  # Avro of a table may hold NaN and infinity, which JSON cannot express.
         return json.dumps(_finite(document), ensure_ascii=False, default=_plain, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:
-    """`value` with null for each number that is not finite."""
+    """Returns `value` with null in place of each number that is not finite."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -201,7 +198,7 @@ def _finite(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no form for: bytes and fixed values as base64, times as ISO 8601, decimals in digits."""
+    """Returns a JSON form of other values: bytes and fixed values as base64, times as ISO 8601, decimals as digits."""
     if isinstance(value, bytes | bytearray | memoryview):
         return base64.b64encode(bytes(value)).decode("ascii")
     if isinstance(value, date | time):

@@ -1,4 +1,4 @@
-"""hudictl read: a query's rows into a Parquet file, or the first of them onto the screen."""
+"""hudictl read: writes a query's rows to a Parquet file, or prints the first of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 MOST_PRINTED = 100_000
-"""Rows that --limit may ask for: they are held in memory."""
+"""The most rows that --limit may ask for, because they are held in memory."""
 
 
 @click.command()
@@ -106,14 +106,14 @@ def read(
 
 
 def _destination(file: Path, table: str) -> Path:
-    """The file that is replaced: `file`, or what a link there leads to.
+    """Returns the file to replace: `file`, or the target of a link at `file`.
 
-    Raises ConfigError for a pipe, a socket, a device and a link to itself, which the file would take the place of; and
-    for a file below the table's folder, which readers of the table would take for one of it.
+    Raises ConfigError for a pipe, a socket, a device and a link to itself, because the new file would replace it. Also
+    raises ConfigError for a file below the table's folder, because readers would treat it as a file of the table.
     """
     with translated(str(file), "--output"):
         found = Path(os.path.realpath(file))
-        # A link that is left over leads to itself.
+        # A link that remains after realpath leads to itself.
         if found.is_symlink() or (file.exists() and not file.is_file()):
             raise ConfigError(
                 "--output is a pipe, a socket, a device or a link to itself",
@@ -130,17 +130,14 @@ def _destination(file: Path, table: str) -> Path:
 
 
 def write_parquet(result: ReadResult, target: Path) -> int:
-    """Writes the batches to `target`, which appears whole or not at all; returns the number of rows.
-
-    Raises ConfigError for a bad target.
-    """
+    """Writes the batches to `target`, whole or not at all. Returns the number of rows. Raises ConfigError."""
     import pyarrow.parquet as pq
 
     if not target.parent.is_dir():
         raise ConfigError("the folder of --output does not exist", path=str(target), remedy="create the folder first")
     rows = 0
     with translated(str(target), "--output"):
-        # Not named after the target, whose name may be as long as a name can be.
+        # The temporary name does not contain the target's name, which may already have the greatest length.
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".hudictl-", suffix=".tmp")
         os.close(handle)
         temporary = Path(name)
@@ -149,7 +146,7 @@ def write_parquet(result: ReadResult, target: Path) -> int:
                 for batch in result.batches:
                     writer.write_batch(batch)
                     rows += batch.num_rows
-            # mkstemp makes files private; a result is as readable as any file that this user creates.
+            # mkstemp makes files private, but a result should be as readable as any other file of this user.
             temporary.chmod(0o666 & ~_umask())
             temporary.replace(target)
         finally:

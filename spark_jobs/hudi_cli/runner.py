@@ -1,4 +1,4 @@
-"""How a command runs its request: here, or on a Spark session that is started where there is work for it."""
+"""Runs a command's request, here or on Spark. A Spark session is started only if there is work for it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 class Runner(AbstractContextManager["Runner"]):
-    """Runs requests on the engine that the command names, or that their plans do; Spark is started once. `at_once`:
-    among how many requests this machine is shared. A context manager stops Spark.
+    """Runs requests on the engine that the command or the plan chooses. Spark is started once; as a context manager the
+    runner stops it. `at_once` is the number of requests that share this machine.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Runner(AbstractContextManager["Runner"]):
         *,
         at_once: int = 1,
     ) -> None:
-        """`spark_conf` is Spark's own configuration, as `K=V`. Raises ConfigError for another text."""
+        """Takes Spark's own configuration as `K=V` texts in `spark_conf`. Raises ConfigError for any other text."""
         self._output = output
         self._engine = engine
         self._master = master
@@ -58,8 +58,8 @@ class Runner(AbstractContextManager["Runner"]):
             self._session.__exit__(kind, error, trace)
 
     def run(self, request: Request) -> Result:
-        """The result of one request; raises as HudiTable.run."""
-        from hudi_core.driver import drive_with_spark  # not for help
+        """Runs one request and returns its result. Raises the errors of HudiTable.run."""
+        from hudi_core.driver import drive_with_spark  # Help does not need this import.
 
         mode = Mode.LOCAL if self._engine == "local" else Mode.AUTO
         if self._engine == "spark":
@@ -77,7 +77,7 @@ class Runner(AbstractContextManager["Runner"]):
             return drive_with_spark(table, request, mode, on_spark, at_once=self._at_once, progress=progress)
 
     def preview(self, request: Request) -> Result:
-        """What a run would do; nothing is written. Raises as HudiTable.preview."""
+        """Returns what a run would do, and writes nothing. Raises the errors of HudiTable.preview."""
         if not isinstance(request, RunRequest):
             raise TypeError(f"{request.verb} is no run of a service")
         table = table_of(request)
@@ -86,7 +86,7 @@ class Runner(AbstractContextManager["Runner"]):
         except ZoneUnknownError:
             if self._engine == "local":
                 raise
-            # Spark's session has a zone, which a plan for a table with such an expression index needs.
+            # A plan for a table with such an expression index needs the zone of a Spark session.
             return table.preview(self._started().with_zone(request))
 
     def _started(self) -> SessionEngine:
@@ -98,8 +98,8 @@ class Runner(AbstractContextManager["Runner"]):
 
 
 def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> SessionEngine:
-    """An engine on `master` whose session opens when it is first used; `conf` is Spark's own configuration. Raises
-    ConfigError without pyspark.
+    """Returns an engine on `master` whose session opens when it is first used. `conf` is Spark's own configuration.
+    Raises ConfigError without pyspark.
     """
     from hudi_spark.session import require_pyspark
 
@@ -121,8 +121,8 @@ def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> Sessio
 
 @contextmanager
 def run_progress(console: Console, units: str, *, shown: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """What HudiTable.run is given as its progress. `units` names what is counted and what is done to it. Without a
-    terminal one line per instant is printed when it is done.
+    """Yields the `progress` function for HudiTable.run. `units` names the counted things and the work on them. Without
+    a terminal it prints one line for each instant that is done.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -132,7 +132,7 @@ def run_progress(console: Console, units: str, *, shown: bool) -> Iterator[Calla
         TimeElapsedColumn(),
     )
     tasks: dict[str, TaskID] = {}
-    lock = threading.Lock()  # engines report from threads of their own
+    lock = threading.Lock()  # Engines report from their own threads.
 
     def report(instant: str, done: int, total: int) -> None:
         with lock:

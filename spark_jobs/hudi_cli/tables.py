@@ -1,4 +1,4 @@
-"""How hudictl prints its results. In a narrow terminal names continue on the next line: cut ones are of no use."""
+"""Prints hudictl's results as tables. In a narrow terminal names continue on the next line: a cut name is useless."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ if TYPE_CHECKING:
 
 _TIMES = frozenset({"requested", "completed", "base instant", "instant"})
 WIDE = 160
-"""Columns of a terminal from which on names of base files are in one line with the rest."""
+"""The least columns of a terminal for the names of base files to be in one line with the rest."""
 FORMATS: Final = ("table", "csv", "json")
-"""How the rows of a query are printed."""
+"""The forms in which the rows of a query can be printed."""
 _STATE_STYLE = {"requested": "yellow", "inflight": "cyan", "completed": "green", "failed": "bold red"}
 
 
 def counted(number: int, noun: str) -> str:
-    """The number with the noun, in the plural but for one."""
+    """Returns the number with the noun, which is in the plural unless the number is 1."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def wrapped_rows(rows: Sequence[Sequence[str]], width: int, style: str = "bold") -> Iterator[str]:
-    """Rows of a table without lines: cells in columns, the last one wrapped at words below itself.
+    """Yields the rows of a table without lines. Cells are in columns; the last cell is wrapped at words within its
+    column.
 
-    A word that is longer than its column, such as a path, stays whole. `style` is that of the first column.
+    A word that is longer than its column, such as a path, stays whole. `style` is the style of the first column.
     """
     widths = [max(len(row[index]) for row in rows) + 2 for index in range(len(rows[0]) - 1)] if rows else []
     indent = " " * sum(widths)
@@ -55,9 +56,9 @@ def _at_words(text: str, width: int) -> list[str]:
 
 
 def instant_table(name: str, rows: Sequence[Json]) -> Table:
-    """The instants of a timeline, in its order; of commits what they wrote. Fits 80 columns.
+    """Returns a table of the instants of a timeline, in its order; commits show what they wrote. It fits 80 columns.
 
-    Where completion times are recorded, an instant without one shows its state in their place.
+    If the timeline has completion times, an instant without one shows its state in that column.
     """
     timed = any(row["completion_time"] for row in rows)
     title = f"{name}: {counted(len(rows), 'instant')}"
@@ -80,9 +81,9 @@ def instant_table(name: str, rows: Sequence[Json]) -> Table:
 
 
 def file_table(name: str, slices: Sequence[Json], width: int) -> Table:
-    """File slices with their sizes, below a line for each partition; log files are counted.
+    """Returns a table of file slices with their sizes, below a line for each partition. Log files are counted.
 
-    Fits 80 columns; the name of a base file, which is its file id, write token and instant, needs WIDE columns.
+    It fits 80 columns. The name of a base file, which is its file id, write token and instant, needs WIDE columns.
     """
     title = f"{name}: {counted(len(slices), 'file slice')}, {decimal(sum(item['bytes'] for item in slices))}"
     named = width >= WIDE
@@ -108,7 +109,7 @@ def file_table(name: str, slices: Sequence[Json], width: int) -> Table:
 
 
 def run_table(rows: Sequence[Json]) -> Table:
-    """What a run did, one line per instant; with the files that it deleted where it deleted any."""
+    """Returns a table of what a run did, one line per instant. It has a column of deleted files if there are any."""
     deleted = any(row["files_deleted"] for row in rows)
     headings = ("written", "size", *(("deleted",) if deleted else ()), "records", "seconds")
     table = _uncut(("instant", "action", "state"), numbers=headings)
@@ -126,7 +127,7 @@ def run_table(rows: Sequence[Json]) -> Table:
 
 
 def savepoint_table(name: str, rows: Sequence[Json]) -> Table:
-    """The savepoints of a table."""
+    """Returns a table of the savepoints."""
     title = f"{name}: {counted(len(rows), 'savepoint')}"
     table = _uncut(("instant", "by", "at (UTC)", "comment"), title, numbers=("files",))
     for row in rows:
@@ -136,7 +137,7 @@ def savepoint_table(name: str, rows: Sequence[Json]) -> Table:
 
 
 def restorable_table(rows: Sequence[Json]) -> Table:
-    """The commits of a table: which of them it can be restored to, and why not to the others."""
+    """Returns a table of the commits: whether the Hudi table can be restored to each, and why not."""
     usable = sum(row["reason"] is None for row in rows)
     table = _uncut(
         ("instant", "action", "savepoint", "restorable"), f"{usable} of {len(rows)} commits can be restored to"
@@ -149,7 +150,7 @@ def restorable_table(rows: Sequence[Json]) -> Table:
 
 
 def timing_table(name: str, document: Json) -> Table:
-    """How long the metadata table took, and what it spares; times of one question, in milliseconds."""
+    """Returns a table of the times with and without the metadata table, for one lookup, in milliseconds."""
     title = f"{name}: {document['files']} files in {document['partitions']} partitions"
     table = _uncut(("question",), title, numbers=("items", "just opened", "open", "without"))
     for row in document["timings"]:
@@ -163,7 +164,7 @@ def timing_table(name: str, document: Json) -> Table:
 
 
 def first_rows(result: ReadResult, limit: int) -> list[Json]:
-    """The first `limit` rows as dictionaries; of the files no more is read than they need."""
+    """Returns the first `limit` rows as dictionaries. Reads no more batches of the files than needed."""
     rows: list[Json] = []
     for batch in result.batches:
         rows += batch.slice(0, limit - len(rows)).to_pylist()
@@ -173,7 +174,7 @@ def first_rows(result: ReadResult, limit: int) -> list[Json]:
 
 
 def shown_rows(names: Sequence[str], rows: Sequence[Json], form: str) -> Iterator[RenderableType]:
-    """The rows in one of FORMATS. The table has no `_hoodie_*` columns unless there are no others."""
+    """Yields the rows in one of FORMATS. The table form has `_hoodie_*` columns only if there are no others."""
     if form == "json":
         yield escape(json_text(rows))
     elif form == "csv":
@@ -181,7 +182,7 @@ def shown_rows(names: Sequence[str], rows: Sequence[Json], form: str) -> Iterato
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(names)
         writer.writerows([_cell(row[name]) for name in names] for row in rows)
-        # Not splitlines, which breaks at characters that CSV leaves in a text.
+        # splitlines would also break at characters that CSV does not quote.
         yield from map(escape, out.getvalue().removesuffix("\n").split("\n"))
     else:
         columns = [name for name in names if name not in META_FIELDS] or names
@@ -194,7 +195,7 @@ def shown_rows(names: Sequence[str], rows: Sequence[Json], form: str) -> Iterato
 
 
 def _uncut(headings: Sequence[str], title: str | None = None, *, numbers: Sequence[str] = ()) -> Table:
-    """A table with columns of text, and then of numbers; instants stay in one line."""
+    """Returns a table with columns of text, and then columns of numbers. Instants stay in one line."""
     table = Table(title=None if title is None else escape(title), title_justify="left")
     for heading in headings:
         table.add_column(heading, overflow="fold", no_wrap=heading in _TIMES)
@@ -209,7 +210,7 @@ def _state(state: str) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value as one cell: nothing for null, a text as it is, anything else as in JSON."""
+    """Returns a value as one cell: empty for null, a text unchanged, anything else as in JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json_text(value).strip('"')

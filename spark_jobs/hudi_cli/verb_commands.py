@@ -1,6 +1,4 @@
-"""hudictl schedule, insert-overwrite, delete-partition, and the verbs of single instants. A verb for which nobody wrote
-a command: command_from_fields.py.
-"""
+"""hudictl schedule, insert-overwrite, delete-partition and verbs of instants. command_from_fields.py has the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hudictl's verbs print: sentences of what happened, or would happen, with tables and JSON where there is more."""
+"""The output of hudictl's verbs: sentences about what happened, or would happen, and tables and JSON for details."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from hudi_core.engine.protocol import Json
 
 
 def verb_output(verb: str, document: Json, *, dry_run: bool) -> Iterator[RenderableType]:
-    """What people see of the document of a verb of verbs.request.VERBS other than `run`: the document itself, where
-    there are no words for the verb.
-    """
+    """Yields, for people, the document of a verb other than `run`: in sentences, else the document itself."""
     yield from _lines(verb, document, dry_run)
     if verb == "schedule" and document["plan"] is not None:
         yield JSON.from_data(document["plan"], default=repr)

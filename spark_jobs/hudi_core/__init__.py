@@ -1,6 +1,6 @@
 """The format engine: no Spark, no Airflow.
 
-- ``driver``: what is done here of a request, and what is left to Spark; which errors are of this process alone.
+- ``driver``: which part of a request is done here, and which is left to Spark; which errors are of this process alone.
 - ``table``: one open table as a caller sees it: open, read, list, plan, run; with which options a request runs.
 - ``errors``: every error, its exit code and its usual remedy; what messages mask, escape and shorten; whether another
   attempt may succeed; when a wait is logged.

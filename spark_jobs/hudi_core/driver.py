@@ -1,7 +1,7 @@
-"""The one way from a request to its result: look, plan, choose, run here, and leave the rest to Spark. By which rule
-`auto` chooses: services/engine_choice.py.
+"""The one way from a request to its result: look, plan, choose, run here, and leave the rest to Spark.
+services/engine_choice.py has the rule by which `auto` chooses.
 
-hudictl and the process beside an Airflow task drive requests by it. What they left, a Spark job runs.
+hudictl and the process beside an Airflow task drive requests by it. A Spark job runs what they left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("hudi_core.job")
 
 OF_THIS_PROCESS = (ZoneUnknownError, CredentialsMissingError)
-"""Bad input where this process is, and perhaps not where Spark is."""
+"""Errors for input that is bad where this process is, and perhaps not where Spark is."""
 
 
 class SparkSide(Engine, Protocol):
@@ -36,22 +36,22 @@ class SparkSide(Engine, Protocol):
         ...
 
     def with_zone(self, request: Request) -> Request:
-        """The request with the session's time zone."""
+        """Returns the request with the session's time zone."""
         ...
 
 
 def drive(
     table: HudiTable, request: Request, mode: Mode, *, at_once: int = 1, progress: Progress | None = None
 ) -> Result:
-    """Does of a request what `mode` says; `left` of the result says why the rest is for Spark. Planning is done here
-    unless this is a look: its instant is the one that Spark finds pending. `at_once`: among how many requests this
-    machine is shared. Raises as HudiTable.run; what is wrong with this process alone leaves all to Spark.
+    """Does what `mode` says of a request; `left` of the result says why the rest is for Spark. Plans here unless this
+    is a look; Spark then finds the plan's instant pending. `at_once` is how many requests share this machine. Raises
+    the errors of HudiTable.run. Errors of this process alone (OF_THIS_PROCESS) leave all to Spark.
     """
     with table.one_command():
         choice: Choice | None = None
         try:
             nothing = table.make_plan(request) if mode is not Mode.LOOK else None
-            # The choice needs the source of rows, which may be gone where they were written by an earlier run.
+            # The choice needs the source of rows, which may be gone where an earlier run wrote them.
             if nothing is None and mode is not Mode.LOCAL and not request.plans:
                 nothing = table.nothing_to_do(request)
             if nothing is None and mode is not Mode.LOOK:
@@ -82,21 +82,20 @@ def drive_with_spark(
     at_once: int = 1,
     progress: Progress | None = None,
 ) -> Result:
-    """As `drive`, and what it leaves is run on `spark`, which is called with the reason."""
+    """Does a request like `drive`. Runs on `spark` what that leaves; `spark` is called with the reason."""
     since = time.time()
     with table.one_command():
         done = drive(table, request, mode, at_once=at_once, progress=progress)
         if done.left is None:
             return done
         engine = spark(done.left)
-        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, leave no more than
-        # a plan.
+        # Before the claim: a Spark that does not start, or executors without a wheel, leave no more than a plan.
         engine.start()
         return done.then(table.run(engine.with_zone(request.rest(since, done)), engine, progress))
 
 
 def run_on_target(request: Request, storage_options: Mapping[str, str], run: Callable[[HudiTable], Result]) -> Result:
-    """`run` with the table of the request, or the verb on its storage where it needs none. Raises as HudiTable.open."""
+    """Runs `run` on the request's table. A verb without a table gets its storage. Raises as HudiTable.open."""
     if not request.needs_table:
         return request.run_on_storage(open_storage(request.table, storage_options))
     return run(HudiTable.open(request.table, storage_options, request.options))

@@ -1,5 +1,5 @@
-"""Every error that the engine raises on purpose, with the exit code of hudictl where it is not 1. Of a result without
-an error it is 0, also of a doctor with findings (request/results.py).
+"""Every error that the engine raises on purpose, with the exit code of hudictl where it is not 1. The exit code of a
+result without an error is 0, also of a doctor with findings (request/results.py).
 
     HudiError
     ├── ConfigError (2)             an option or a table property is missing, unknown or invalid
@@ -22,12 +22,12 @@ an error it is 0, also of a doctor with findings (request/results.py).
     │   └── BuildRolledBackError    another writer rolled the build of an index back
     └── ExecutionError              the work itself failed
 
-Each error has the file that it is about and the remedy as fields, and can be pickled, so that it crosses a Spark task
+Each error has the file that it is about and the remedy as fields. It can be pickled, so that it crosses a Spark task
 boundary whole. Classes whose remedy does not depend on the raising code have a default one, `usual_remedy`. Passwords
-in addresses, and secrets in their queries and parameters, are masked, since libraries put whole addresses into their
+in addresses, and secrets in their queries and parameters, are masked, because libraries put whole addresses into their
 messages. Control characters are escaped, and long texts shortened: names from a table get into messages, and these into
-terminals and logs. What a process that waits writes there is timed here as well. What a code means for an Airflow task:
-airflow_hudi/task_fate.py.
+terminals and logs. Reminder says when a process that waits logs that. airflow_hudi/task_fate.py says what a code means
+for an Airflow task.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ EXIT_BAD_INPUT = 2
 EXIT_RETRY = 3
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Of terminals, and those that reorder or break a line; all but the tab and the line feed."""
+"""Control characters of terminals, and those that reorder or break a line; all but the tab and the line feed."""
 LONGEST = 8000
-"""Characters of a message, and of a path in it."""
+"""How many characters a message may have, and a path in it."""
 _USER_INFO = re.compile(r"://[^/@\s:\[]*:(?!\d{1,5}(?:/|$))[^@\s]*@?")
-"""A user and a password in an address, where it ends with `@`; keys of AWS may hold slashes. `host:port/folder@name` is
-none. What has no `@` is matched, too: to look for one from each `://` in it would take the square of its length.
+"""A user and a password in an address, where it ends with `@`. Keys of AWS may hold slashes. `host:port/folder@name`
+has neither. Text without `@` is matched, too: else the time grows with the square of the text's length.
 """
 _SIGNED = re.compile(
     # A lookahead is not tried again once it matched, so that a name of many such words takes the time of one.
@@ -59,52 +59,50 @@ _SIGNED = re.compile(
 
 
 def masked(text: str) -> str:
-    """The text with `***` for what is secret in the addresses in it. Takes time in proportion to its length."""
+    """Returns the text with `***` for what is secret in the addresses in it. Takes time in proportion to its length."""
     if "://" not in text:
         return text
     return _SIGNED.sub(r"\1***", without_user_info(text))
 
 
 def without_user_info(text: str) -> str:
-    """The text with `***` for users and passwords in the addresses in it; the text itself where it has none."""
+    """Returns the text with `***` for users and passwords in the addresses in it; the text itself where it has none."""
     return _USER_INFO.sub(lambda found: "://***@" if found[0].endswith("@") else found[0], text)
 
 
 def without_controls(text: str) -> str:
-    """The text with control characters as `\\x1b`. Idempotent."""
+    """Returns the text with control characters as `\\x1b`. Idempotent."""
     return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def one_line(text: str) -> str:
-    """As without_controls, with tabs and line feeds escaped, too: for a path, whose name may have them. Idempotent."""
+    """Escapes a text like without_controls, and tabs and line feeds, too: a path may have them. Idempotent."""
     return without_controls(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def shortened(text: str) -> str:
-    """A text of more than LONGEST characters without its middle: names from a table may have megabytes. Idempotent."""
+    """Cuts the middle of a text of more than LONGEST characters: names may have megabytes. Idempotent."""
     if len(text) <= LONGEST:
         return text
     return f"{text[: LONGEST - 1000]} [{len(text) - LONGEST + 500} characters] {text[-500:]}"
 
 
 def truncated(text: str, most: int) -> str:
-    """The text, or its first `most` characters and an ellipsis where it is longer."""
+    """Returns the text, or its first `most` characters and an ellipsis where it is longer."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
 class LogFormatter(logging.Formatter):
-    """Log lines without control characters and secrets; further lines of a message are indented, so that none of them
-    passes for another message.
-    """
+    """Makes log lines without control characters and secrets. Indents further lines of a message."""
 
     def format(self, record: logging.LogRecord) -> str:
         return without_controls(masked(super().format(record))).replace("\n", "\n  ")
 
 
 class Reminder:
-    """When a wait is logged: once it has lasted `quiet_for`, then after each `every`, in seconds of `clock`.
+    """Says when a wait is logged: once it has lasted `quiet_for`, then after each `every`, in seconds of `clock`.
 
-    The wait starts when this is made.
+    The wait starts when the reminder is made.
     """
 
     def __init__(self, clock: Callable[[], float], *, every: float = 30.0, quiet_for: float = 0.0) -> None:
@@ -122,7 +120,7 @@ class Reminder:
 
 
 class HudiError(Exception):
-    """Root of the tree. `path` is the file the error is about, `remedy` what the reader can do."""
+    """Root of the tree. `path` is the file that the error is about, `remedy` what the reader can do."""
 
     exit_code = EXIT_FAILED
     usual_remedy: str | None = None
@@ -143,9 +141,7 @@ class HudiError(Exception):
         return text
 
     def found_late(self: E, outcome: str) -> E:
-        """The same error where it was found after something had been written: the action failed (exit code 1), with
-        the `outcome` of what was written in its message.
-        """
+        """Returns the error as found after a write: exit code 1, and a message with the `outcome` of the write."""
         late = type(self)(
             f"{self.message}; found after the run had begun: {outcome}", path=self.path, remedy=self.remedy
         )
@@ -184,7 +180,7 @@ class StorageNotFoundError(StorageError):
 
 
 class CredentialsMissingError(StorageError):
-    """This process has no credentials for the storage: it was not asked, and another attempt has none either."""
+    """This process has no credentials for the storage. The storage was not asked; a retry has none either."""
 
     exit_code = EXIT_BAD_INPUT
     usual_remedy = (
@@ -221,7 +217,7 @@ class UnsupportedError(FormatError):
 
 
 class SizeLimitError(UnsupportedError):
-    """A file, or what it declares of a part, is larger than the limit of its kind (model.size_limits)."""
+    """A file, or the size that it declares of a part, is larger than the limit of its kind (model.size_limits)."""
 
 
 class UnsupportedVersionError(UnsupportedError):
@@ -229,7 +225,7 @@ class UnsupportedVersionError(UnsupportedError):
 
 
 class ZoneUnknownError(UnsupportedError):
-    """What is computed depends on the time zone of Spark's sessions, which no option names."""
+    """The result depends on the time zone of Spark's sessions, which no option names."""
 
 
 class TimelineError(HudiError):
@@ -250,7 +246,7 @@ class ConflictError(HudiError):
 
 
 class BuildRolledBackError(ConflictError):
-    """Another process rolled back what is being built as a failed write. It is not used, and can be built again."""
+    """Another process rolled a build back as a failed write. The build is not used, and can be done again."""
 
 
 class LockError(ConflictError):
@@ -262,8 +258,6 @@ class ExecutionError(HudiError):
 
 
 def is_transient(error: HudiError) -> bool:
-    """Whether another attempt may succeed: only when the storage failed for a reason other than absence, presence or
-    credentials that this process lacks.
-    """
+    """Whether another attempt may succeed: only when the storage failed, not by absence, presence or credentials."""
     lasting = StorageNotFoundError | StorageExistsError | CredentialsMissingError
     return isinstance(error, StorageError) and not isinstance(error, lasting)

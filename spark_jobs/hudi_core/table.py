@@ -1,6 +1,6 @@
 """One table as a caller sees it: a facade over opening, reading, listing and running services.
 
-A method imports what it does when it is called: to look at a timeline needs none of what reads and writes data files,
+A method imports what it needs when it is called. To look at a timeline needs none of what reads and writes data files,
 which takes a second of CPU time to import.
 """
 
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """What a query returns: `batches` is read once, while the files are; `corrupt` fills meanwhile with corrupt log
-    blocks. `files_read` counts files of the slices read, `files_pruned` those that the predicate ruled out.
+    """The result of a query. `batches` can be read once, and reads the files meanwhile; `corrupt` then fills with
+    corrupt log blocks. `files_read` counts files of the slices read, `files_pruned` those that the predicate ruled out.
     """
 
     schema: pa.Schema
@@ -63,7 +63,7 @@ class ReadResult:
 
 
 class HudiTable:
-    """An open table. Every query reads the timeline again, so one value may live as long as the process."""
+    """An open table. Every query reads the timeline again, so one object may live as long as the process."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class HudiTable:
     def open(
         uri: str, storage_options: Mapping[str, str] | None = None, options: Mapping[str, str] | None = None
     ) -> HudiTable:
-        """Raises ConfigError without a table or for a wrong option, UnsupportedVersionError, CorruptFileError."""
+        """Opens a table. Raises ConfigError without one or for an option, UnsupportedVersionError, CorruptFileError."""
         check_options(options or {})
         warn_of_misspelt(options or {})
         given = {**(storage_options or {}), **limit_options(options or {})}
@@ -95,23 +95,23 @@ class HudiTable:
         return HudiTable(uri, storage, config, dict(options or {}), given)
 
     def timeline(self, *, archived: bool = False) -> Timeline:
-        """The active timeline now, or with `archived` that and every archived instant."""
+        """Returns the active timeline now; with `archived`, that and every archived instant."""
         active = self._active.load()
         return Timeline([*self.archived(active), *active]) if archived else active
 
     def archived(self, active: Timeline) -> list[Instant]:
-        """The archived instants that `active` does not hold: archival copies instants before it removes them."""
+        """Returns the archived instants that `active` lacks: archival copies instants before it removes them."""
         history = self.context.history().timeline()
         return [item for item in history if active.find(item.requested_time, item.action) is None]
 
     def schema(self, timeline: Timeline | None = None) -> AvroSchema:
-        """The table's Avro schema, without meta fields. Raises FormatError when no commit and no property has one."""
+        """Returns the Avro schema, without meta fields. Raises FormatError when no commit or property has one."""
         from hudi_core.filegroup.read.schema_resolver import table_schema
 
         return table_schema(self.context.storage, self.context.config, timeline or self.timeline())
 
     def view(self, metadata: MetadataMode = "auto") -> FileSystemView:
-        """The file slices now. Raises MetadataUnavailableError for `on` when there is no metadata table to read."""
+        """Returns the file slices now. Raises MetadataUnavailableError for `on` without a readable metadata table."""
         return self.context.view(self.timeline(), metadata)
 
     def plan(
@@ -126,11 +126,10 @@ class HudiTable:
         where: str | None = None,
         dialect: str = "spark",
     ) -> ReadPlan:
-        """A query planned over the table as it is now: splits that any process with the table's storage may read.
-        `as_of` (an instant or a date) is for snapshot and read_optimized; `begin` (exclusive, `000` is from the start)
-        and `end` (inclusive) for incremental and cdc: instants in table version 6, completion times from 8 on. `where`
-        is SQL of `dialect`. Raises ConfigError for an unknown column or query, a wrong predicate, and times that the
-        table does not hold.
+        """Plans a query over the table as it is now: splits that any process with the table's storage may read. `as_of`
+        (an instant or a date) is for snapshot and read_optimized. `begin` (exclusive, `000` is from the start) and
+        `end` (inclusive) are for incremental and cdc: instants in table version 6, completion times from 8 on. `where`
+        is SQL of `dialect`. Raises ConfigError for a wrong column, query or predicate, and for times that are not held.
         """
         from hudi_core.query.plan import plan_read
 
@@ -150,9 +149,8 @@ class HudiTable:
         where: str | None = None,
         dialect: str = "spark",
     ) -> ReadResult:
-        """The rows: the `_hoodie_*` columns, then the table's in schema order, or only `columns`; types are Spark's.
-
-        Arguments and errors are those of `plan`; the batches raise FormatError and StorageError as files are read.
+        """Returns the rows: the `_hoodie_*` columns, then the table's in schema order, or only `columns`; types are
+        Spark's. Arguments and errors are those of `plan`. Batches raise FormatError and StorageError.
         """
         plan = self.plan(query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect)
         corrupt: list[CorruptBlock] = []
@@ -162,8 +160,8 @@ class HudiTable:
     def files(
         self, partition: str | None = None, metadata: MetadataMode = "auto", *, as_of: str | None = None
     ) -> list[FileSlice]:
-        """The file slices that a snapshot query reads, now or as of an instant or a date, of one partition or all.
-        Errors as of `plan`, and ConfigError for a partition that does not exist.
+        """Returns the file slices that a snapshot query reads, now or as of an instant or a date, of one partition or
+        all. Raises the errors of `plan`, and ConfigError for a partition that does not exist.
         """
         from hudi_core.query.plan import as_of_instant
 
@@ -186,7 +184,7 @@ class HudiTable:
     def commit_totals(
         self, active: Collection[Instant], archived: Collection[Instant] = ()
     ) -> dict[Instant, CommitTotals]:
-        """Operation, rows and bytes of each completed commit among the instants, but for damaged ones."""
+        """Returns operation, rows and bytes of each completed commit among the instants, except damaged ones."""
         from hudi_core.timeline.actions.commit import CommitTotals, commit_totals
 
         totals = commit_totals(active, self._active.read_commit)
@@ -199,19 +197,19 @@ class HudiTable:
         return savepoint_list(self.context)
 
     def due(self, policy: Policy) -> Decisions:
-        """Which services the policy finds due now, and why; nothing is written. See services.policy."""
+        """Returns which services the policy finds due now, and why (services.policy). Writes nothing."""
         from hudi_core.services.policy import decide
 
         with one_look(self._storage):
             return decide(self.context, policy, Owner.current())
 
     def nothing_to_do(self, request: Request) -> Result | None:
-        """See Request.nothing."""
+        """Returns the result of a request that has nothing to do; else None. See Request.nothing."""
         with one_look(self._storage):
             return request.nothing(self._context_of(request), _owner_of(request))
 
     def make_plan(self, request: Request) -> Result | None:
-        """See Request.plan."""
+        """Writes the plan that the request's run carries out. See Request.plan."""
         with self.one_command():
             return request.plan(self._context_of(request), _owner_of(request))
 
@@ -220,8 +218,8 @@ class HudiTable:
             return request.preview(self._context_of(request), _owner_of(request))
 
     def choose_engine(self, request: Request, *, at_once: int = 1, here: bool = False) -> Choice:
-        """The engine for what the request finds now, by services.engine_choice; with `here` the local one in any case.
-        `at_once`: among how many such requests this machine is shared. Nothing is written.
+        """Returns the engine for what the request finds now, by services.engine_choice; with `here` the local one in
+        any case. `at_once` is how many such requests share this machine. Writes nothing.
         """
         from hudi_core.services.engine_choice import choose
 
@@ -239,8 +237,8 @@ class HudiTable:
         progress: Progress | None = None,
         choose: Callable[[Request], Choice] | None = None,
     ) -> Result:
-        """Does what the request says, with its options before those of `open`. `progress` and `choose` as of
-        verbs.request.Work. Raises HudiError: bad input (exit code 2) before anything is written, later as a failure
+        """Does what the request says, with its options before those of `open`. `progress` and `choose` are as in
+        verbs.request.Work. Raises HudiError: for bad input (exit code 2) before anything is written; later as a failure
         (exit code 1) that says what was rolled back and what stays; ConflictError when it is safe to retry.
         """
         with self.one_command(), one_look(self._storage) if request.looks_once else nullcontext():
@@ -249,7 +247,7 @@ class HudiTable:
         return replace(result, engine=engine.name if has_worked else None)
 
     def one_command(self) -> AbstractContextManager[None]:
-        """What is called within counts as one command: bad input that is found after any of it wrote is a failure."""
+        """Counts what is called within as one command: bad input that is found after any of it wrote is a failure."""
         return exit_code_of_changes(self._storage)
 
     @cached_property

@@ -1,8 +1,10 @@
-"""`metadata perf`: read times of the metadata table, compared with those of the storage. Nothing is written.
+"""`metadata perf`: measures reads of the metadata table, and compares them with reads of the storage. Nothing is
+written.
 
-Every query runs on a new reader of the metadata table (`cold_ms`: its timeline, log blocks and HFile index are read for
-it) and then REPEATS times to the same one (`open_ms`: the median). `without_ms` is the median of what it spares:
-listing the storage, or reading the footers of the files. Times are of this process, in milliseconds.
+Every query first runs on a new reader of the metadata table (`cold_ms`: it reads the metadata table's timeline, log
+blocks and HFile index). Then it runs REPEATS times on the same reader (`open_ms`: the median). `without_ms` is the
+median of the same lookup without the metadata table: a listing of the storage, or reads of the files' footers. Times
+are of this process, in milliseconds.
 
 Memory: the file names of the table, SAMPLE rows of one slice, and what the metadata table keeps open.
 """
@@ -52,14 +54,16 @@ from hudi_health.validate.run import check_metadata
 
 REPEATS: Final = 5
 SAMPLE: Final = 1000
-"""Partitions, base files of a partition, and record keys of a query at most."""
+"""The most partitions, base files of a partition, and record keys of a query."""
 _SINGLES: Final = 20
-"""Keys that are looked up one by one."""
+"""The number of keys that are looked up one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Milliseconds, the sum of `lookups` about `items` things; `without_ms` is None where only rows could answer."""
+    """The times of a query in milliseconds: the sum of its `lookups`, which are about `items` things. `without_ms` is
+    None if only a read of rows could replace the metadata table.
+    """
 
     what: str
     items: int
@@ -71,7 +75,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """All queries; `partition_types` are the measured partitions of the metadata table."""
+    """The times of all queries. `partition_types` are the measured partitions of the metadata table."""
 
     partition_types: tuple[str, ...]
     partitions: int
@@ -96,10 +100,10 @@ def measure(
     partition_types: Collection[str] = (),
     clock: Callable[[], float] = time.perf_counter,
 ) -> Timings:
-    """Runs the queries of readers and writers on the metadata table; `data` is the storage of the data path, `clock`
-    gives seconds. `partition_types` names the measured partitions, none: all. Raises MetadataUnavailableError for a
-    table without a readable metadata table, ConfigError where it does not list one of `partition_types`,
-    CorruptFileError for one that is damaged.
+    """Measures the queries that readers and writers make on the metadata table. `data` is the storage of the data path;
+    `clock` returns seconds. `partition_types` names the partitions to measure; empty means all. Raises
+    MetadataUnavailableError for a table without a readable metadata table, ConfigError if the metadata table lacks one
+    of `partition_types`, CorruptFileError for a damaged metadata table.
     """
     check_metadata(context, "measure")
     unknown = sorted(set(partition_types) - context.config.metadata_partitions)
@@ -196,7 +200,7 @@ class _Queries:
             )
 
     def _of_files(self, partition: str, bases: list[str]) -> Iterator[Timing]:
-        """Statistics of one column and filters, of the base files of a partition."""
+        """Measures lookups of the statistics of one column, and of a Bloom filter, for base files of a partition."""
         paths = [join(partition, name) for name in bases if name.endswith(".parquet")]
         if COLUMN_STATS in self.partition_types:
             column = RECORD_KEY if self._context.config.populate_meta_fields else self._first_column()
@@ -225,7 +229,7 @@ class _Queries:
             )
 
     def _secondary(self, index: IndexDefinition) -> Iterator[Timing]:
-        """Of a column whose text is the same for every writer."""
+        """Measures lookups in a secondary index, if its column has the same text for every writer."""
         if len(index.source_fields) != 1:
             return
         path = tuple(index.source_fields[0].split("."))
@@ -256,7 +260,7 @@ class _Queries:
         return [key.as_py() for key in islice(found, SAMPLE)]
 
     def _some_rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The first SAMPLE rows or so: whole batches of the first slices that have some."""
+        """Yields about SAMPLE first rows: whole batches of the first slices that have rows."""
         reader = SliceReader(self._data, reader_spec(self._context, self._schema, self._timeline, merge_logs=True))
         view, left = self._context.view(self._timeline), SAMPLE
         for file_slice in (item for name in self.names for item in view.latest_merged_slices(name)):

@@ -1,8 +1,8 @@
-"""Finds out by racing whether a storage can carry a timeline and a storage lease. The writes that are raced on S3:
-s3_conditional.py.
+"""Finds out by races whether a storage can carry a timeline and a storage lease. s3_conditional.py has the writes that
+race on S3.
 
-Many S3-compatible servers answer a second conditional put with 412 when requests come one at a time, and let several
-racing writers win. Only a race shows that.
+Many S3-compatible servers answer a second conditional put with 412 if requests come one after the other, but let
+several racing writers win. Only a race shows that.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class RaceResult:
 
     rounds: int
     several_winners: int
-    """Rounds that more than one writer believed to have won."""
+    """Rounds in which more than one writer got a success."""
     no_winner: int
     """Rounds without a winner."""
     wrong_content: int
-    """Rounds after which the object was not the winner's, whole, or was missing in a listing."""
+    """Rounds after which the object was not exactly the winner's, or was missing in a listing."""
     failures: int
     """Requests that failed with another error than "you lost"."""
     seconds: float
@@ -52,16 +52,16 @@ class RaceResult:
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """The verdict. A race is None when the storage does not offer the operation at all."""
+    """The result of a probe. A race is None if the storage does not offer the operation."""
 
     uri: str
     writers: int
     creates: RaceResult | None
     replaces: RaceResult | None
     problems: tuple[str, ...]
-    """What went wrong, in words; the first few."""
+    """The first problems, in words."""
     clock_ahead_seconds: float | None = None
-    """How far the storage's clock was ahead of this process's, at least; negative where it is behind."""
+    """The least seconds by which the storage's clock is ahead of this process's clock; negative if it is behind."""
 
     @property
     def can_carry_timeline(self) -> bool:
@@ -78,10 +78,10 @@ class ProbeReport:
 
 
 def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
-    """Races `writers` threads for `rounds` rounds on new files below FOLDER, by create and by replace. The folder is
-    removed afterwards, and so are local folders above it that were not there before. A pass is evidence and no proof; a
-    storage that fails once is unfit. Raises ConfigError for numbers out of bounds, and the storage's own errors when it
-    cannot be reached at all.
+    """Races `writers` threads for `rounds` rounds on new files below FOLDER, by create and by replace. It removes the
+    folder afterwards, and the local folders above it that did not exist before. A pass is evidence, but not a proof; a
+    storage that fails once is unfit. Raises ConfigError for numbers out of bounds, and the storage's own errors if the
+    storage cannot be reached.
     """
     if not 2 <= writers <= _MAX_WRITERS or not 1 <= rounds <= _MAX_ROUNDS:
         message = f"{writers} writers and {rounds} rounds are out of bounds"
@@ -98,9 +98,9 @@ def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
             replaces = _race(storage, f"{folder}/replace", writers, rounds, "replace", problems)
     finally:
         storage.delete_folder(folder)
-        if not storage.list_folders(FOLDER) and not storage.list_names(FOLDER):  # no other probe is at work
+        if not storage.list_folders(FOLDER) and not storage.list_names(FOLDER):  # No other probe is at work.
             storage.delete_folder(FOLDER)
-        with suppress(OSError):  # another process uses it by now
+        with suppress(OSError):  # Another process may use the folder by now.
             for path in absent:
                 os.rmdir(path)
     if creates is None:
@@ -111,7 +111,7 @@ def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
 
 
 def _absent_folders(storage: Storage) -> list[str]:
-    """The root of a local storage and the folders above it, the deepest first, as far as they do not exist."""
+    """Returns the missing folders of a local storage: its root and the folders above it, the deepest first."""
     absent = []
     if isinstance(storage, LocalStorage):
         path = local_path(storage.uri)
@@ -122,7 +122,9 @@ def _absent_folders(storage: Storage) -> list[str]:
 
 
 def _clock_ahead(storage: Storage, path: str) -> float:
-    """Zero unless the file's time is outside the moments around its write; object stores give whole seconds."""
+    """Returns the seconds by which the storage's clock is ahead. They are 0 if the file's time is between the times
+    before and after its write. Object stores give whole seconds, so the time may be up to 1 s too early.
+    """
     before = time.time()
     storage.write(path, b"")
     after, modified = time.time(), storage.stat(path).modified
@@ -157,7 +159,7 @@ def _race(
 def _round(
     storage: Storage, path: str, writers: int, kind: Literal["create", "replace"]
 ) -> list[tuple[HudiError | None, float]]:
-    """What became of each writer, None of one that won, and how long that took."""
+    """Runs one round and returns, for each writer, its error (None for a winner) and its seconds."""
     version = None
     if kind == "replace":
         storage.write(path, b"before")

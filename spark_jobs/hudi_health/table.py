@@ -1,4 +1,4 @@
-"""A table examined: by its doctor, its metadata table beside the data, and how fast that answers."""
+"""Examines an open table: the doctor's report, the validation of the metadata table, and the times of its lookups."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hudi_health.validate.run import validate
 
 
 def doctor_report(table: HudiTable, *, files: bool = True) -> DoctorReport:
-    """With `files` its data files are listed, too. Raises HudiError for a table that cannot be read at all."""
+    """Returns the doctor's report; with `files`, also on data files. Raises HudiError for an unreadable table."""
     return examine(table.context, files=files)
 
 
 def validate_metadata(table: HudiTable) -> ValidationReport:
-    """Every listed data file is read once, and the rows of the latest slices. Raises ConfigError without a metadata
-    table.
+    """Compares the metadata table with the data. It reads every listed data file once, and the rows of the latest
+    slices. Raises ConfigError without a metadata table.
     """
     return validate(table.context, table.data)
 
 
 def metadata_timings(table: HudiTable, partition_types: Collection[str] = ()) -> Timings:
-    """Of lookups in these partitions of the metadata table, or in all, beside the same lookups in the storage."""
+    """Measures lookups in these partitions of the metadata table, or in all, and the same lookups in the storage."""
     return measure(table.context, table.data, partition_types)

@@ -1,4 +1,4 @@
-"""doctor, metadata validate and probe-store: what is wrong with a table, its metadata table, and its storage."""
+"""The requests of doctor, metadata validate and probe-store, which examine a table, its metadata table, its storage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hudi_core.transaction.owner import Owner
 
 PROBE_RESULTS: Final = ".airflow_hudi_probe/results"
-"""As verbs.request.RESULTS, where there need not be a table."""
+"""The folder of results like verbs.request.RESULTS, for a storage without a table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""The Engine port over Spark, with DataFrames and mapInArrow only; classic Spark and Spark Connect run it alike.
-
-One unit is one partition.
-"""
+"""The Engine port on Spark, classic or Connect, by DataFrames and mapInArrow alone. One unit is one partition."""
 
 from __future__ import annotations
 
@@ -42,14 +39,11 @@ log = logging.getLogger(__name__)
 
 MAX_RECORDS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _OF_DATABRICKS: Final = "DATABRICKS_RUNTIME_VERSION"
-"""A variable of Databricks' drivers, whose session is the cluster's and not to be stopped by a job."""
+"""An environment variable of Databricks' drivers. Their session belongs to the cluster, so a job must not stop it."""
 
 
 class SparkEngine:
-    """Runs units as the tasks of one Spark job, and exchanges as one.
-
-    The session belongs to the caller, who also stops it.
-    """
+    """Runs units as tasks of one Spark job, and an exchange as one job. The caller owns and stops the session."""
 
     name = "spark"
     is_remote = True
@@ -59,7 +53,7 @@ class SparkEngine:
 
     @property
     def session(self) -> SparkSession:
-        """The session that runs actions. It is opened in the caller's thread: the main one gets a handler of SIGINT."""
+        """The session, opened in the caller's thread: only the main thread can get Spark's SIGINT handler."""
         return self._spark
 
     def run(
@@ -70,11 +64,11 @@ class SparkEngine:
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[R]:
-        """See Engine.run. A permanent HudiError of a task travels back as its result and is raised here, typed; the
-        first one by unit order. A StorageError fails the Spark task, so that Spark tries it again
-        (spark.task.maxFailures), and is raised when no attempt succeeded. Anything else that goes wrong is an
-        ExecutionError. Progress counts finished units while they run where executors share the driver's machine;
-        elsewhere it is reported at the start and at the end.
+        """Runs units as tasks (Engine.run). A permanent HudiError of a task is returned as the task's result, and
+        raised here with its type; of several, the first by unit order is raised. A StorageError fails the Spark task,
+        so that Spark retries it (spark.task.maxFailures), and is raised if no attempt succeeds. Any other failure is an
+        ExecutionError. If executors share the driver's machine, progress counts finished units during the run;
+        otherwise it is reported only at the start and at the end.
         """
         if not units:
             return []
@@ -94,11 +88,12 @@ class SparkEngine:
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[R]:
-        """See Engine.exchange. Spark tries a failed task again (spark.task.maxFailures), a producer's for any reason.
+        """Runs an exchange (Engine.exchange). Spark retries failed tasks (spark.task.maxFailures). A producer's task
+        fails on any error.
 
-        Memory: Spark shuffles and sorts with what it has, and spills the rest. The JVM and the Python worker hold one
-        batch of rows each, beside what the functions hold: as many as the units say, or as the session says
-        (spark.sql.execution.arrow.maxRecordsPerBatch).
+        Memory: Spark shuffles and sorts in its own memory, and spills the rest. The JVM and the Python worker each hold
+        one batch of rows, in addition to the memory of the functions. The units, or else the session
+        (spark.sql.execution.arrow.maxRecordsPerBatch), say how many rows a batch has.
         """
         if shards < 1:
             raise ValueError(f"an exchange has at least one shard, not {shards}")
@@ -121,7 +116,7 @@ class SparkEngine:
         return self._stage(dataframe_of(self.session, function, arguments), folder, storage_options)
 
     def _stage(self, frame: DataFrame, folder: str, storage_options: Mapping[str, str]) -> frozenset[str]:
-        # Spark would say in the job that a reference is ambiguous.
+        # Without this check, Spark would fail in the job because of an ambiguous reference.
         check_names([pa.field(name, pa.null()) for name in frame.columns], path=None)
         part = StagedPart(folder, dict(storage_options))
         rows = self._collect(lambda: frame.mapInArrow(part, STAGED_SCHEMA))
@@ -131,14 +126,14 @@ class SparkEngine:
         spark = self.session
 
         def act() -> list[Row]:
-            # A plan is lazy and runs again with every action, and tasks write files: there is exactly one action.
+            # A plan is lazy and runs again with every action. Tasks write files, so there is exactly one action.
             with rows_per_batch(spark, most_rows):
                 rows: list[Row] = plan().collect()
             return rows
 
-        # In a thread of its own: Spark's SIGINT handler cancels the jobs by a call to the JVM, which breaks when it
-        # interrupts another one. Leaving the pool waits for the job's end, so that no job runs any more when the claim
-        # is released.
+        # The action runs in its own thread: Spark's SIGINT handler cancels the jobs by a call to the JVM, and this call
+        # breaks if it interrupts another call. Leaving the pool waits for the job's end, so that no job runs any more
+        # when the claim is released.
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="hudi-spark-action") as pool:
             try:
                 return pool.submit(act).result()
@@ -149,7 +144,7 @@ class SparkEngine:
                 raise
 
     def _interrupt(self) -> None:
-        """Stops this session's running jobs. Classic Spark has done so in its own SIGINT handler."""
+        """Stops this session's running jobs. In classic Spark, its own SIGINT handler has already stopped them."""
         from pyspark.sql.utils import is_remote
 
         if is_remote():
@@ -157,9 +152,10 @@ class SparkEngine:
 
 
 class SessionEngine(SparkEngine):
-    """With a session of its own, a context manager that stops it. `start` opens it and raises ConfigError when
-    executors lack what a task needs. Call it as soon as it is known that there is work: an engine that is started by
-    its first `run` finds out only after the instant was claimed. `open` is for work on the driver alone.
+    """An engine that opens its own session. As a context manager it stops the session. `start` opens the session, and
+    raises ConfigError if executors lack what a task needs. Call `start` as soon as it is known that there is work: an
+    engine that its first `run` starts finds a missing module only after the instant was claimed. `open` is for work
+    only on the driver.
     """
 
     def __init__(self, open_session: Callable[[], SparkSession], warn: Callable[[str], None]) -> None:
@@ -170,7 +166,7 @@ class SessionEngine(SparkEngine):
 
     @property
     def session(self) -> SparkSession:
-        """Opened and probed."""
+        """The session, opened and probed."""
         self.start()
         return self.open()
 
@@ -184,7 +180,7 @@ class SessionEngine(SparkEngine):
             self._is_probed = True
 
     def with_zone(self, request: AnyRequest) -> AnyRequest:
-        """The request with the session's time zone, on which expressions over timestamps depend, among its options."""
+        """Returns the request with the session's time zone in its options. Expressions over timestamps depend on it."""
         if SESSION_ZONE in request.options:
             return request
         zone = self.open().conf.get(SESSION_ZONE)
@@ -197,7 +193,7 @@ class SessionEngine(SparkEngine):
         return self._opened
 
     def setups(self) -> tuple[Json, ...]:
-        """See RemoteEngine.setups. Demands nothing of the executors; opens the session when it is not open."""
+        """Returns the executors' Python set-ups, also with missing modules. Opens the session if needed."""
         return probe_executors(self.open()).setups
 
     def __enter__(self) -> SessionEngine:
@@ -211,7 +207,7 @@ class SessionEngine(SparkEngine):
 
 
 def _results(rows: Sequence[Row], result: type[R], count: int, word: str) -> list[R]:
-    """The results in order; raises the error of the first that failed."""
+    """Returns the results in the order of the units. Raises the error of the first unit that failed."""
     results: list[R] = []
     for row in sorted(rows, key=lambda row: int(row["unit"])):
         body = bytes(row["body"])
@@ -225,14 +221,14 @@ def _results(rows: Sequence[Row], result: type[R], count: int, word: str) -> lis
 
 @dataclass(slots=True)
 class _Limit:
-    """What a session says of itself, and what its running actions request."""
+    """The row limit of a session before the running actions, and the limits that these actions request."""
 
     before: str = ""
     requested: list[int] = field(default_factory=list)
 
     @property
     def now(self) -> str:
-        limit = int(self.before)  # none where it is not positive
+        limit = int(self.before)  # A limit that is not positive means no limit.
         return str(min([*self.requested, limit] if limit > 0 else self.requested)) if self.requested else self.before
 
 
@@ -242,13 +238,13 @@ _limits: WeakKeyDictionary[SparkSession, _Limit] = WeakKeyDictionary()
 
 @contextmanager
 def rows_per_batch(spark: SparkSession, rows: int | None) -> Iterator[None]:
-    """Lets a mapInArrow of the action in this block have at most `rows` rows at a time, by a conf of the session, which
-    counts rows and no bytes; None changes nothing.
+    """Limits the batches of a mapInArrow to `rows` rows, for the action in this block. None changes nothing. It sets a
+    conf of the session, which counts rows and not bytes.
 
-    Spark reads the conf when it makes the tasks of a stage (MapInBatchExec.doExecute), with adaptive execution when the
-    stages before have ended: it is set for the whole action. The tables of a batch share the session between threads:
-    the smallest number counts while several are requested, and the last action restores the session's own. What else
-    runs in the session meanwhile gets more and smaller batches. Raises what a session raises.
+    Spark reads the conf when it makes the tasks of a stage (MapInBatchExec.doExecute). With adaptive execution that is
+    after the earlier stages have ended, so the conf is set for the whole action. The tables of a batch share the
+    session between threads: the smallest requested number counts, and the last action restores the session's own. Other
+    work in the session gets more and smaller batches meanwhile. Raises the errors of the session.
     """
     if rows is None:
         yield
@@ -267,5 +263,5 @@ def rows_per_batch(spark: SparkSession, rows: int | None) -> Iterator[None]:
             limit.requested.remove(rows)
             try:
                 spark.conf.set(MAX_RECORDS, limit.now)
-            except SPARK_FAILURES as error:  # the action's own end counts
+            except SPARK_FAILURES as error:  # The result of the action must not change.
                 log.warning("%s could not be set to %s again: %s", MAX_RECORDS, limit.now, error)

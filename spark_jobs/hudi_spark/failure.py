@@ -1,4 +1,4 @@
-"""Translates Spark's errors into the engine's own, with the remedy where the cause is known."""
+"""Translates Spark's errors into the engine's own errors, with a remedy if the cause is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hudi_spark.tasks import error_in_text
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """What a Spark call raises. pyspark-client, which speaks Spark Connect only, comes without py4j."""
+    """Returns the exceptions that a Spark call may raise. pyspark-client, for Spark Connect, has no py4j."""
     if find_spec("py4j") is None:
         return (PySparkException,)
     return (PySparkException, import_module("py4j.protocol").Py4JError)
@@ -38,7 +38,9 @@ REMEDY_LOGS = "see the log of the Spark driver and of its executors"
 
 
 def translate(error: Exception) -> HudiError:
-    """The typed error of a failed Spark action: the task's own, a missing wheel (ConfigError), or ExecutionError."""
+    """Returns the typed error of a failed Spark action: the task's own error, ConfigError for a missing wheel or
+    another Python release, or ExecutionError.
+    """
     text = str(error)
     typed = error_in_text(text)
     if typed is not None:
@@ -56,7 +58,7 @@ def translate(error: Exception) -> HudiError:
 
 
 def _essence(text: str) -> str:
-    """The line with the cause: a task's most recent failure, else an exception's line, else the first line."""
+    """Returns the line with the cause: a task's most recent failure, else an exception's line, else the first line."""
     aborted = _ABORTED.search(text)
     if aborted is not None:
         return aborted.group(1).strip()[:_LONGEST]

@@ -1,4 +1,4 @@
-"""The Spark job: a request or a batch in, progress lines and one result line out, hudictl's exit codes."""
+"""The Spark job: runs a request or batch, prints progress lines and a result line, and has hudictl's exit codes."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _KEPT_SECONDS = 7 * 86_400
 def main(arguments: Sequence[str]) -> int:
     """Runs the request in `arguments` in this process's Spark session and returns the exit code.
 
-    Prints `HUDI_PROGRESS {"instant", "done", "total"}` lines and at last `HUDI_RESULT {…}`: a Result, or `{"error":
-    {"type", "message", "path", "remedy"}}` when the run as a whole failed; of a batch `{"results": […]}`, one such
-    object for each request, with `error` when a signal stopped it. A job that names a result gets that document as a
-    file, too.
+    Prints `HUDI_PROGRESS {"instant", "done", "total"}` lines, and at the end `HUDI_RESULT {…}`: a Result, or `{"error":
+    {"type", "message", "path", "remedy"}}` if the whole run failed. For a batch it is `{"results": […]}`, with one such
+    object for each request, and with `error` if a signal stopped the batch. If the job names a result, the document is
+    also written to a file.
     """
     termination = start_process(sys.stderr, "%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
@@ -58,19 +58,19 @@ def _result(job: JobRequest, termination: Termination) -> JobResult:
         return run_requests(job, submitted_session)
     except KeyboardInterrupt as error:
         return interrupted(error, termination.exit_code)
-    except Exception as error:  # of the session's end
+    except Exception as error:  # The end of the session failed.
         log.exception("the job broke down")
         return Result.broken(type(error).__name__, str(error), EXIT_FAILED)
 
 
 def run_requests(job: JobRequest, open_session: Callable[[], SparkSession]) -> JobResult:
-    """Runs the requests of a job in one session. Tables are opened first, so that bad input is refused before executors
-    are requested.
+    """Runs the requests of a job in one session. A single request opens its table before the session, so that bad input
+    is refused before executors are requested.
     """
     with SessionEngine(open_session, log.warning) as engine:
         if isinstance(job, Request):
             return result_of(lambda: _run(job, engine), job)
-        # Before the threads of the tables, which share it.
+        # The session is opened before the threads of the tables, which share it.
         opened = result_of(lambda: _opened(engine, job), job.requests[0])
         if opened.exit_code:
             return opened
@@ -87,7 +87,7 @@ def _opened(engine: SessionEngine, batch: BatchRequest) -> Result:
 
 def _run(request: Request, engine: SessionEngine) -> Result:
     def run(table: HudiTable) -> Result:
-        # A session always: in YARN's cluster mode a driver that ends without one counts as failed.
+        # Always open a session: in YARN's cluster mode, a driver that ends without a session counts as failed.
         if not request.needs_executors:
             engine.open()
             return table.run(request, engine, progress=print_progress)
@@ -100,11 +100,11 @@ def _run(request: Request, engine: SessionEngine) -> Result:
 
 
 def deliver(job: JobRequest, result: JobResult, exit_code: int) -> None:
-    """Writes the result where the job says, of a batch at the first table where that can be done, and removes results
-    there that were not fetched for a week.
+    """Writes the result to the file that the job names, and deletes results there that are older than a week. For a
+    batch, the file is at the first table where the write succeeds.
 
-    The document has `exit_code` beside the members of the result line. A failure of the storage is logged: the timeline
-    shows success.
+    The document has the members of the result line and `exit_code`. A failure of the storage is only logged, because
+    the timeline shows whether the job succeeded.
     """
     text = json.dumps({**result_line(result), "exit_code": exit_code}, sort_keys=True).encode()
     for request in places_of_result(job):
@@ -113,7 +113,7 @@ def deliver(job: JobRequest, result: JobResult, exit_code: int) -> None:
                 request.table, merge_storage_options(request.storage_options, request.storage_options_file)
             )
             if request.needs_table and not storage.exists(PROPERTIES):
-                continue  # no table: nothing is put there
+                continue  # There is no table, so nothing is written there.
             old = time.time() - _KEPT_SECONDS
             for info in storage.list_files(request.results_folder):
                 if info.modified < old:
@@ -125,7 +125,7 @@ def deliver(job: JobRequest, result: JobResult, exit_code: int) -> None:
 
 
 def read_request(arguments: Sequence[str]) -> JobRequest:
-    """`--request JSON`, or `--request-file` with a path or URI that the storage layer reads. Raises ConfigError."""
+    """Reads the request from `--request JSON` or from `--request-file`, a path or URI. Raises ConfigError."""
     parser = _Parser(prog="main.py", add_help=False)
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("--request")
@@ -142,7 +142,7 @@ def read_request(arguments: Sequence[str]) -> JobRequest:
 
 
 def submitted_session() -> SparkSession:
-    """The session of the spark-submit that started this process."""
+    """Returns the session of the spark-submit that started this process."""
     from pyspark.sql import SparkSession
 
     return SparkSession.builder.getOrCreate()

@@ -1,4 +1,4 @@
-"""insert_overwrite by the rows of a DataFrame, for Spark jobs of one's own."""
+"""insert_overwrite by the rows of a DataFrame, for users' own Spark jobs."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def insert_overwrite(
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Replaces the partitions that the rows belong to, `partitions`, or all, on the DataFrame's session.
+    """Replaces the partitions of the rows, `partitions`, or all, on the DataFrame's session.
 
-    The arguments and the result are those of `hudictl insert-overwrite`; with a `token` that a commit has nothing is
-    done, and the DataFrame is not evaluated. Otherwise it is evaluated once. Raises as hudictl does.
+    The arguments and the result are those of `hudictl insert-overwrite`. If a commit already has the `token`, nothing
+    is done, and the DataFrame is not evaluated. Otherwise it is evaluated once. Raises the errors of hudictl.
     """
     spark = frame.sparkSession
     name = f"hudi_rows_{uuid4().hex}"

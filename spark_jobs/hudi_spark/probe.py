@@ -1,5 +1,5 @@
-"""Checks, before anything is written, which of the required wheels Spark's executors have. Which modules those are:
-hudi_core/config/engine_config.py. What the doctor says of them: hudi_health/doctor/wheels.py.
+"""Checks which of the required wheels Spark's executors have, before anything is written.
+hudi_core/config/engine_config.py lists the required modules. hudi_health/doctor/wheels.py makes the doctor's findings.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _TASKS = 4
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """What the probed executors have: one entry per different set-up.
+    """The Python set-ups of the probed executors: one entry per different set-up.
 
-    An entry is `{"python", "pyarrow", "numpy", "polars", "fastavro", "gzip"}`. Values are versions; None is a module
-    that cannot be imported. `fastavro` is "compiled" or "pure" (the copy in the job zip). `gzip` is what compresses
-    base files of gzip unless an option says otherwise: "isal", "libdeflate", or "pyarrow" where neither is installed.
+    An entry is `{"python", "pyarrow", "numpy", "polars", "fastavro", "gzip"}`. Values are versions; None means that the
+    module cannot be imported. `fastavro` is "compiled" or "pure" (the copy in the job zip). `gzip` is the default
+    library for base files of gzip: "isal", "libdeflate", or "pyarrow" if neither is installed.
     """
 
     setups: tuple[Json, ...]
@@ -44,7 +44,7 @@ class ProbeReport:
                 raise ConfigError(f"Spark's executors have no Python module {', '.join(missing)}", remedy=REMEDY_WHEEL)
 
     def warnings(self) -> list[str]:
-        """What works, but slower than it could."""
+        """Returns a warning for each missing module without which the work is only slower."""
         lacking = {
             "compiled fastavro and use the pure-Python one of the job zip, which is slower": ("fastavro", "pure"),
             "polars, so Avro log blocks are decoded by fastavro, which is slower": ("polars", None),
@@ -58,9 +58,9 @@ class ProbeReport:
 
 
 def probe_executors(spark: SparkSession) -> ProbeReport:
-    """Runs one small Spark job that imports the modules on the executors that happen to take its tasks.
+    """Runs one small Spark job that imports the modules, on the executors that take its tasks.
 
-    Raises ConfigError when even that is impossible: no pyarrow, no job zip, another Python release.
+    Raises ConfigError if this job cannot run: no pyarrow, no job zip, another Python release.
     """
     try:
         rows = spark.range(0, _TASKS, 1, _TASKS).mapInArrow(_probe_partition, "setup string").collect()
@@ -71,7 +71,7 @@ def probe_executors(spark: SparkSession) -> ProbeReport:
 
 
 def local_setup() -> Json:
-    """The modules of this very process, as ProbeReport describes them."""
+    """Returns the set-up of this process, as ProbeReport describes it."""
     setup: Json = {"python": platform.python_version()}
     for name in (*NEEDED_MODULES, *OPTIONAL_MODULES):
         setup[name] = _version(name)

@@ -1,4 +1,4 @@
-"""What Spark's tasks run of a planned read: the splits of one bin, as Arrow batches."""
+"""The part of a planned read that a Spark task runs: it reads the splits of one bin as Arrow batches."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ _LOOK_AT = 64
 
 
 def bins_of(splits: Sequence[Json], bytes_per_task: int) -> list[list[Json]]:
-    """The splits in bins of about `bytes_per_task` bytes, the largest first; only a larger split exceeds it.
+    """Returns the splits in bins of about `bytes_per_task` bytes, the largest first. Only a bin with a single larger
+    split exceeds this size.
 
-    First fit in descending order, which fills all bins but one at least half; the largest work starts first.
+    It uses first fit in descending order: all bins but one are at least half full, and the largest work starts first.
     """
     bins: list[list[Json]] = []
     room: list[int] = []
     first_open = 0
     for split in sorted(splits, key=lambda split: int(split["bytes"]), reverse=True):
         size = int(split["bytes"])
-        # Splits come by falling size, so a bin that is full stays full; looking at 64 open bins is enough and keeps
-        # this linear.
+        # Splits come in descending size, so a full bin stays full. A look at 64 open bins is enough and keeps this
+        # linear.
         for index in range(first_open, min(first_open + _LOOK_AT, len(bins))):
             if size <= room[index]:
                 bins[index].append(split)
@@ -51,7 +52,7 @@ def bins_of(splits: Sequence[Json], bytes_per_task: int) -> list[list[Json]]:
 
 @dataclass(frozen=True, slots=True)
 class ReadBin:
-    """What one task reads: the part of a plan that its splits share, and the splits."""
+    """The input of one task: the part of a plan that its splits share, and the splits."""
 
     common: dict[str, Any]
     splits: list[Any]
@@ -59,20 +60,20 @@ class ReadBin:
 
 @dataclass(frozen=True, slots=True)
 class SplitReader:
-    """Reads the bins whose numbers it is given. Pickled by reference: the executor needs hudi_spark (--py-files,
-    addArtifacts). Holds one batch at a time, and of a slice what hudi_core's reader holds. Not shown in a plan or a
-    log: `bins` has the storage options.
+    """Reads the bins whose numbers it gets. It is pickled by reference, so the executor needs hudi_spark (--py-files,
+    addArtifacts). It holds one batch at a time, in addition to the memory of hudi_core's reader for a file slice. Its
+    repr omits `bins`, so that no plan or log shows the storage options.
     """
 
     bins: PackedUnits[ReadBin] = field(repr=False)
 
     @staticmethod
     def of(common: Json, bins: Sequence[Sequence[Json]]) -> SplitReader:
-        """The reader of a plan's `common` part and its splits."""
+        """Makes the reader of a plan's `common` part and its splits."""
         return SplitReader(pack_units([ReadBin(common, list(splits)) for splits in bins], compress=True))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Takes rows of one column, the numbers of bins, and yields the rows of their splits."""
+        """Takes rows with one column, the numbers of bins, and yields the rows of these bins' splits."""
         for index in numbers_of(batches):
             unit = self.bins.unit(index)
             try:
@@ -80,7 +81,7 @@ class SplitReader:
                 for split in unit.splits:
                     yield from read_split(unit.common, split, storage)
             except HudiError as error:
-                # A lazy read has no other way back to the driver than the text of the task's failure, of which Spark
-                # Connect keeps 2 KiB: the error's own traceback stays in the executor's log.
+                # In a lazy read only the text of the task's failure reaches the driver. Spark Connect keeps 2 KiB of
+                # it, so the error's own traceback stays in the executor's log.
                 log.error("%s", error, exc_info=error)
                 raise TaskFailure(error) from None

@@ -16,7 +16,7 @@ from hudi_core.request.secrets import is_secret_key
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The JVM only coordinates, so an optimising compiler and a parallel collector cost more than they bring (measured:
+# The JVM only coordinates, so an optimising compiler and a parallel collector cost more than they save (measured in
 # docs/internals/benchmarks.md).
 _LOCAL_JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -24,12 +24,12 @@ _LOCAL_JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def open_session(
     master: str, zip_file: Path, *, conf: Mapping[str, str], log_config: Path | None = None, app_name: str = "hudictl"
 ) -> SparkSession:
-    """A new session on `master` whose executors have `zip_file`.
+    """Opens a new session on `master` whose executors have `zip_file`.
 
-    `master` is `local[*]`, `spark://…`, `yarn`, or `sc://…` for Spark Connect. `conf` holds Spark's own configuration
-    and overrides the defaults set here. `log_config` is a log4j2 file for the driver's JVM. Sets JAVA_HOME, SPARK_HOME
-    and PYSPARK_PYTHON of this process where they are needed and not set. Raises ConfigError when pyspark or Java is
-    missing, ExecutionError when Spark does not start.
+    `master` is `local[*]`, `spark://…`, `yarn`, or `sc://…` for Spark Connect. `conf` is Spark's own configuration and
+    overrides the defaults set here. `log_config` is a log4j2 file for the driver's JVM. Sets JAVA_HOME, SPARK_HOME and
+    PYSPARK_PYTHON of this process if they are needed and not set. Raises ConfigError if pyspark or Java is missing,
+    ExecutionError if Spark does not start.
     """
     require_pyspark()
     if master.startswith("sc://"):
@@ -38,8 +38,8 @@ def open_session(
 
 
 def require_pyspark() -> None:
-    """Raises ConfigError when a module that the driver needs is not installed; nothing is imported."""
-    # Spark 3.5's mapInArrow insists on pandas, on the driver only; the engine itself has no use for it.
+    """Raises ConfigError if a module that the driver needs is not installed. Imports nothing."""
+    # Spark 3.5's mapInArrow requires pandas, only on the driver. The engine itself does not use it.
     missing = [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]
     if missing:
         remedy = "pip install 'airflow-hudi-engine[spark3]', or run with --engine local"
@@ -47,10 +47,10 @@ def require_pyspark() -> None:
 
 
 def classic_conf(master: str, zip_file: Path, conf: Mapping[str, str], log_config: Path | None) -> dict[str, str]:
-    """The configuration of a classic session: hudictl's defaults, overridden by `conf`."""
+    """Returns the configuration of a classic session: hudictl's defaults, overridden by `conf`."""
     settings = {
-        # Read by the spark-submit that pyspark launches its JVM with: the zip reaches driver and executors without a
-        # SparkContext call.
+        # pyspark starts its JVM by spark-submit, which reads this property: the zip reaches the driver and the
+        # executors without a call of SparkContext.
         "spark.submit.pyFiles": str(zip_file),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -99,12 +99,12 @@ def _connect(url: str, zip_file: Path, conf: Mapping[str, str], app_name: str) -
         address, _, parameters = url.partition(";")
         what = f"no Spark Connect session at {address}: {_without_secrets(str(error), parameters)}"
         remedy = "is the server running, and the address right?"
-        raise ExecutionError(what, remedy=remedy) from None  # the cause may quote the token of the address
+        raise ExecutionError(what, remedy=remedy) from None  # The cause may quote the token of the address.
     return spark
 
 
 def _without_secrets(text: str, parameters: str) -> str:
-    """The text with `***` for the secrets among the parameters of a Spark Connect address (`token=…;…`)."""
+    """Returns the text with `***` for the secrets in the parameters of a Spark Connect address (`token=…;…`)."""
     for name, _, value in (item.partition("=") for item in parameters.split(";")):
         if value and is_secret_key(name):
             text = text.replace(value, "***").replace(unquote(value), "***")

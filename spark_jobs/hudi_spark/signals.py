@@ -1,5 +1,5 @@
-"""Ends a run in order when the process receives SIGTERM: locks, claims and heartbeats are released. What a process of
-ours starts with, and logs.
+"""Ends a run in order when the process receives SIGTERM: locks, claims and heartbeats are released. Also sets up the
+signal handler and the log of our processes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ EXIT_TERMINATED = 143
 
 
 class Termination:
-    """Makes SIGTERM (from a scheduler, a pod or Airflow) act as Ctrl-C does, and remembers that it came.
+    """Makes SIGTERM (from a scheduler, a pod or Airflow) act like Ctrl-C, and remembers that SIGTERM came.
 
-    SparkContext's own SIGINT handler cancels its running jobs and raises KeyboardInterrupt; without Spark, Python's
-    does the latter. A process that was started with SIGINT ignored, as a script starts one in the background, has no
-    such handler.
+    SparkContext's own SIGINT handler cancels its running jobs and raises KeyboardInterrupt. Without Spark, Python's
+    handler raises KeyboardInterrupt. A process that was started with SIGINT ignored, such as a background process of a
+    script, has no such handler.
     """
 
     def __init__(self) -> None:
@@ -33,19 +33,19 @@ class Termination:
 
     @property
     def exit_code(self) -> int:
-        """143 after SIGTERM, else 130: what a shell expects of a process that ended for a signal."""
+        """The exit code that a shell expects after a signal: 143 after SIGTERM, else 130."""
         return EXIT_TERMINATED if self.happened else EXIT_INTERRUPTED
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.happened = True
-        # Looked up now: SparkContext installs its handler after ours, also where SIGINT was ignored.
+        # The handler is looked up now: SparkContext installs its handler after ours, also if SIGINT was ignored.
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
 
 def start_process(log: TextIO, form: str, level: int = logging.INFO) -> Termination:
-    """Installs the handler of SIGTERM, and logs to a stream: warnings, and of the engine what has the `level`."""
+    """Installs the handler of SIGTERM, and a log of all warnings and the engine's messages from `level` on."""
     termination = Termination()
     termination.install()
     handler = logging.StreamHandler(log)

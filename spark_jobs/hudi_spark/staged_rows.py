@@ -1,4 +1,4 @@
-"""The rows of a query or a DataFrame, written once as Parquet files: who reads them twice reads the same rows."""
+"""Writes the rows of a query or a DataFrame once, as Parquet files. So a second read returns the same rows."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _EMPTY: Final = "part-empty.parquet"
 
 @dataclass(frozen=True)
 class StagedPart:
-    """Writes the rows of a partition of a DataFrame, for mapInArrow: its name where there were rows."""
+    """Writes the rows of a DataFrame's partition to a file, for mapInArrow. Yields its name if there are rows."""
 
     folder: str
     storage_options: Mapping[str, str]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A file of its own for each attempt; those count that a result names. Memory: a row group."""
+        """Writes one file for each attempt. Only the files that a result names count. Memory: a row group."""
         first = next(batches, None)
         if first is None:
             return
@@ -44,7 +44,7 @@ class StagedPart:
 
 
 def frame_of(spark: SparkSession, query: str) -> DataFrame:
-    """The DataFrame of a query. Raises ConfigError for one that Spark does not understand."""
+    """Returns the DataFrame of a query. Raises ConfigError for a query that Spark does not understand."""
     from pyspark.errors import AnalysisException, ParseException
 
     try:
@@ -58,8 +58,8 @@ def frame_of(spark: SparkSession, query: str) -> DataFrame:
 
 
 def dataframe_of(spark: SparkSession, function: str, arguments: Mapping[str, str]) -> DataFrame:
-    """What the function returns for the session and the arguments; what it raises is raised. Raises ConfigError for
-    one that cannot be imported, and where it returns no DataFrame.
+    """Calls the function with the session and the arguments, and returns its DataFrame. Raises ConfigError if the
+    function cannot be imported, or does not return a DataFrame. Does not catch the function's own errors.
     """
     module, _, name = function.partition(":")
     try:
@@ -71,7 +71,7 @@ def dataframe_of(spark: SparkSession, function: str, arguments: Mapping[str, str
             "submit_kwargs of an operator, or by PYTHONPATH",
         ) from error
     frame = made(spark, **arguments)
-    # Classic Spark and Spark Connect have classes of their own.
+    # Classic Spark and Spark Connect have different classes.
     if not callable(getattr(frame, "mapInArrow", None)):
         raise ConfigError(f"{function} returned a {type(frame).__name__}", remedy="return a DataFrame of the session")
     return cast("DataFrame", frame)
@@ -80,7 +80,7 @@ def dataframe_of(spark: SparkSession, function: str, arguments: Mapping[str, str
 def staged_names(
     frame: DataFrame, folder: str, storage_options: Mapping[str, str], names: frozenset[str]
 ) -> frozenset[str]:
-    """The files of all rows: `names`, or where there are none, one without rows that is written here."""
+    """Returns the files of all rows: `names`, or if there are none, a file without rows, which is written here."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if names:

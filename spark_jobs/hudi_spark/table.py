@@ -1,4 +1,4 @@
-"""A Hudi table as a Spark DataFrame: planned here, on the driver, and read by the executors."""
+"""A Hudi table as a Spark DataFrame. The driver plans the read here, and the executors read the files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BYTES_PER_TASK = 128 << 20
-"""Of base and log files: slices smaller than that share a task, a larger one has a task of its own."""
+"""The bytes of base and log files per task: smaller file slices share a task, a larger one has its own task."""
 
 
 _PLAIN: dict[pa.DataType, Callable[[], types.DataType]] = {
@@ -43,15 +43,12 @@ _PLAIN: dict[pa.DataType, Callable[[], types.DataType]] = {
 
 
 class HudiTable:
-    """A table for Spark. Nothing is read before `to_spark`; every call sees the table as it is then."""
+    """A table for Spark. Nothing is read before `to_spark`. Every call of it reads the table as it is at that time."""
 
     def __init__(
         self, uri: str, storage_options: Mapping[str, str] | None = None, options: Mapping[str, str] | None = None
     ) -> None:
-        """`options` have Hudi's own names and this engine's, as in hudi_core.table.HudiTable.open.
-
-        Storage options go to the executors.
-        """
+        """Takes `options` as hudi_core.table.HudiTable.open does. The executors get the storage options."""
         self._uri = uri
         self._storage_options = dict(storage_options or {})
         self._options = dict(options or {})
@@ -70,16 +67,16 @@ class HudiTable:
         dialect: str = "spark",
         bytes_per_task: int = BYTES_PER_TASK,
     ) -> DataFrame:
-        """The rows of a query as a lazy DataFrame, as hudi_core.table.HudiTable.read returns them.
+        """Returns the rows of a query as a lazy DataFrame, like the rows of hudi_core.table.HudiTable.read.
 
-        Which files it reads is fixed here, by the timeline now and by `where`; its actions read them again each time.
-        Conditions that are added to the DataFrame afterwards filter rows but open no file less: pass them as `where`.
-        Executors need this package: open the session with hudi_spark.session.open_session, or pass the job zip by
-        --py-files or spark.addArtifacts. The same code runs on classic Spark and on Spark Connect.
+        The call chooses the files, by the timeline at this time and by `where`; each action of the DataFrame reads
+        these files again. Conditions that are added to the DataFrame later filter rows, but do not reduce the files:
+        pass them as `where`. Executors need this package: open the session with hudi_spark.session.open_session, or
+        pass the job zip by --py-files or spark.addArtifacts. The same code runs on classic Spark and on Spark Connect.
 
-        Raises what HudiTable.open and HudiTable.plan raise. Errors of the executors come with the action that runs
-        them, as Spark's own exception, of which hudi_spark.failure.translate makes a HudiError; of a write that fails,
-        Spark Connect keeps too little for that.
+        Raises the errors of HudiTable.open and HudiTable.plan. An error of an executor comes with the action, as
+        Spark's own exception; hudi_spark.failure.translate makes a HudiError of it. For a failed write, Spark Connect
+        keeps too little of the text for that.
         """
         plan = CoreTable.open(self._uri, self._storage_options, self._options).plan(
             query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect
@@ -93,16 +90,16 @@ def _frame(spark: SparkSession, plan: ReadPlan, bytes_per_task: int) -> DataFram
     bins = bins_of(plan.splits, bytes_per_task)
     if not bins:
         return spark.createDataFrame([], schema)
-    # One row for each task, so that the number of tasks is the number of bins whatever the session's default
+    # There is one row for each task, so that the number of tasks is the number of bins, whatever the session's default
     # parallelism is.
     return spark.range(0, len(bins), 1, len(bins)).mapInArrow(SplitReader.of(plan.common, bins), schema)
 
 
 def spark_type_of(schema: pa.Schema) -> types.StructType:
-    """The StructType of a read's schema: all columns nullable, timestamps as TIMESTAMP or TIMESTAMP_NTZ.
+    """Returns the StructType of a read's schema: all columns nullable, timestamps as TIMESTAMP or TIMESTAMP_NTZ.
 
-    TIMESTAMP is for those with a zone. It is our own instead of pyspark's from_arrow_schema: that one makes TIMESTAMP
-    of both, and fails untyped on types it does not know. Raises UnsupportedError for a type that Spark does not have.
+    TIMESTAMP is for timestamps with a zone. This replaces pyspark's from_arrow_schema, which makes TIMESTAMP of both,
+    and raises an untyped error for unknown types. Raises UnsupportedError for a type that Spark does not have.
     """
     return types.StructType([types.StructField(field.name, _type_of(field.type, field.name), True) for field in schema])
 

@@ -1,11 +1,11 @@
-"""What Spark's tasks run: units, and both sides of an exchange; and what the driver and they tell each other: the
-attempt that a task is, its result or its error, whole and typed, and that a unit is finished. Classes are pickled by
-reference: executors need hudi_spark (--py-files).
+"""The code that Spark's tasks run: units, and both sides of an exchange. Also the values that tasks send to the driver:
+the task's attempt, its result or typed error, and its progress. Classes are pickled by reference, so executors need
+hudi_spark (--py-files).
 
-An exchange is DataFrames only, one action. Rows are made by one mapInArrow, shuffled by shard, sorted, and consumed by
-another. Shards are spread by the hash of their number, so a task may consume several of them, one after the other, and
-others none. For each shard one row without a key is added, so that a shard without rows is consumed, too; nulls sort
-first.
+An exchange uses only DataFrames, and is one action. One mapInArrow produces the rows. They are shuffled by shard and
+sorted, and another mapInArrow consumes them. The hash of a shard's number chooses the shard's task: a task may consume
+several shards, one after the other, or none. For each shard one row without a key is added, so that a shard without
+rows is consumed, too; nulls sort first.
 """
 
 from __future__ import annotations
@@ -46,24 +46,25 @@ _INTERVAL_SECONDS = 0.5
 
 
 def attempt_of(run_epoch: int, partition_id: int | None = None) -> TaskAttempt:
-    """The attempt that this Spark task is; `partition_id` is that of a part of its partition.
+    """Returns the attempt of this Spark task. `partition_id` is the number of a part of the task's partition.
 
-    Raises ExecutionError outside a Spark task.
+    Raises ExecutionError outside of a Spark task.
     """
     from pyspark import TaskContext
 
     context = TaskContext.get()
     if context is None:
         raise ExecutionError("a unit was run outside a Spark task")
-    # taskAttemptId is unique among all attempts of one Spark application, run_epoch among applications that run one
-    # instant.
+    # taskAttemptId is unique among all attempts of one Spark application. run_epoch is unique among the applications
+    # that run the same instant.
     number = context.partitionId() if partition_id is None else partition_id
     return TaskAttempt(partition_id=number, stage_id=run_epoch, attempt_id=context.taskAttemptId())
 
 
 def answer(number: int, ticks: str | None, tick: int, work: Callable[[], Any]) -> pa.RecordBatch:
-    """One row of RESULT_SCHEMA: the number of a unit or shard, whether `work` failed for good, and its result as
-    serializer.to_text or its error as JSON. Raises TaskFailure, which fails the Spark task, where trying again helps.
+    """Runs `work` and returns one row of RESULT_SCHEMA: the number of a unit or shard, whether `work` failed for good,
+    and its result (serializer.to_text) or its error as JSON. If a retry may help, raises TaskFailure, which fails the
+    Spark task.
     """
     try:
         failed, body = False, to_text(work()).encode()
@@ -77,8 +78,8 @@ def answer(number: int, ticks: str | None, tick: int, work: Callable[[], Any]) -
 
 
 def numbers_of(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
-    """The numbers of units or bins in a partition: one row each, so there is nothing to vectorise. Behind the last one
-    the task is over; see forget_importers.
+    """Yields the numbers of units or bins in a partition. Each is one row, so nothing can be vectorised. After the last
+    number the task is over, and forget_importers runs.
     """
     try:
         for batch in batches:
@@ -88,17 +89,17 @@ def numbers_of(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
 
 
 def forget_importers() -> None:
-    """Drops the importers that this worker keeps for zip files and the folders in them, but for files of the user's
-    that Spark brought; an import makes them again.
+    """Drops this worker's importers for zip files and for the folders in them; an import makes them again. It keeps the
+    importers of the user's own zip files that Spark brought.
 
-    Before each task PySpark's worker tells every importer that modules may be new, upon which each reads the whole
-    directory of its zip again (zipimporter.invalidate_caches, since Python 3.10): 0.25 CPU seconds a task, measured.
-    The job zip is named by its content, and those of Spark are installed.
+    Before each task PySpark's worker tells every importer that there may be new modules. Each importer then reads the
+    whole directory of its zip again (zipimporter.invalidate_caches, since Python 3.10). This costs 0.25 CPU seconds per
+    task, measured. The dropped zips do not change: the job zip is named by its content, and Spark's zips are installed.
     """
     from pyspark import SparkFiles, TaskContext
 
     if TaskContext.get() is None:
-        return  # on a driver
+        return  # This process is a driver.
     brought = SparkFiles.getRootDirectory()
     for path, importer in list(sys.path_importer_cache.items()):
         if not isinstance(importer, zipimporter):
@@ -109,8 +110,8 @@ def forget_importers() -> None:
 
 
 class TaskFailure(Exception):
-    """Raised out of a Spark task so that Spark runs it again; its text carries the typed error for the driver. An error
-    that is not the engine's own is a defect, or the machine's state (disk full, out of memory).
+    """Fails a Spark task, so that Spark retries it. The text contains the typed error for the driver. An error that is
+    not the engine's own is a defect, or comes from the machine's state (disk full, out of memory).
     """
 
     def __init__(self, error: Exception) -> None:
@@ -120,7 +121,7 @@ class TaskFailure(Exception):
 
 
 def error_in_text(text: str) -> HudiError | None:
-    """The error that a TaskFailure put into a Spark failure's text; None when there is none or Spark cut it off."""
+    """Returns the error of a TaskFailure in the text of a Spark failure; None without one, or if it was cut."""
     match = _MARKED.search(text)
     if match is None:
         return None
@@ -132,10 +133,10 @@ def error_in_text(text: str) -> HudiError | None:
 
 
 class ProgressFolder:
-    """Calls `progress(done, total)` from a thread of its own when `done` grew, and at the start and the end: finished
-    units leave an empty file in a folder. It works where executors run on the driver's machine (local masters). On a
-    cluster the folder is not there, and only the start and the end are reported; what its jobs do is seen in Spark's
-    UI.
+    """Calls `progress(done, total)` from its own thread when `done` grew, and at the start and the end. Each finished
+    unit writes an empty file to a folder. This works if the executors run on the driver's machine (local masters). The
+    executors of a cluster do not have the folder, so only the start and the end are reported; Spark's UI shows the
+    progress of the jobs.
     """
 
     def __init__(self, total: int, progress: Callable[[int, int], None] | None) -> None:
@@ -148,7 +149,7 @@ class ProgressFolder:
 
     @property
     def path(self) -> str | None:
-        """The folder of the ticks; None without a listener."""
+        """The folder of the files that mark finished units; None without a `progress` function."""
         return None if self._folder is None else self._folder.name
 
     def __enter__(self) -> ProgressFolder:
@@ -173,7 +174,7 @@ class ProgressFolder:
 
     @staticmethod
     def tick(path: str | None, unit: int) -> None:
-        """On an executor: marks `unit` as finished. A folder that is not on this machine is ignored."""
+        """Marks `unit` as finished; an executor calls it. A folder that does not exist on this machine is ignored."""
         if path is not None:
             with suppress(OSError):
                 (Path(path) / str(unit)).touch()
@@ -191,7 +192,7 @@ class ProgressFolder:
 def exchanged(
     spark: SparkSession, producer: RowProducer | None, units: int, consumer: ShardConsumer, shards: int
 ) -> DataFrame:
-    """The plan: one row of RESULT_SCHEMA for each shard. `producer` is None where there are no units."""
+    """Returns the plan of an exchange: a row of RESULT_SCHEMA for each shard. `producer` is None without units."""
     rows = spark.range(0, shards, 1, 1).selectExpr(
         "cast(id as int) as shard", "cast(null as binary) as key", "cast(null as binary) as value"
     )
@@ -202,7 +203,7 @@ def exchanged(
 
 @dataclass(frozen=True)
 class UnitRunner:
-    """What an executor's Python worker runs on its partition of units."""
+    """Runs the units of a partition, in an executor's Python worker."""
 
     task: UnitTask[Any, Any]
     units: PackedUnits[Any]
@@ -220,7 +221,7 @@ class UnitRunner:
 
 @dataclass(frozen=True)
 class RowProducer:
-    """What makes rows in an executor's Python worker."""
+    """Produces the rows of an exchange, in an executor's Python worker."""
 
     produce: Produce[Any]
     units: PackedUnits[Any]
@@ -231,8 +232,8 @@ class RowProducer:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes the partition's one row (the index of its unit) and yields rows.
 
-        Every error fails the task: rows that it returned already cannot be removed otherwise. Spark tries again, and
-        the driver gets the typed error in the end.
+        Every error fails the task, because only this removes rows that the task has already returned. Spark retries the
+        task, and the driver gets the typed error in the end.
         """
         for index in numbers_of(batches):
             try:
@@ -245,9 +246,7 @@ class RowProducer:
 
 @dataclass(frozen=True)
 class ShardConsumer:
-    """What consumes the shards of its partition in an executor's Python worker. `first_tick` is the progress number of
-    shard 0.
-    """
+    """Consumes the shards of a partition, in an executor's Python worker. Shard 0 has the progress `first_tick`."""
 
     consume: Consume[Any]
     run_epoch: int
@@ -265,7 +264,7 @@ class ShardConsumer:
 
 
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batches cut at the start of each shard, without the rows that only name a shard."""
+    """Yields the batches, cut at the start of each shard, without the rows that only name a shard."""
     try:
         for batch in batches:
             shards = batch.column(0).to_numpy()

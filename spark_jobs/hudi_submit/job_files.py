@@ -1,4 +1,6 @@
-"""The files of a job on a storage that a cluster reads, named by content: running jobs keep theirs."""
+"""Puts the files of a job on a storage that a cluster reads. Their names contain a hash of the content, so a new
+release does not replace the files of running jobs.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from hudi_submit.zip import entry_file, publish_zip, stored_zip
 
 _DIGITS = 16
 PROJECT: Final = "hudi_jobs"
-"""The wheel's name, which is not that of this package: on the cluster no Airflow is installed."""
+"""The wheel's name. It is not the name of this package, because no Airflow is installed on the cluster."""
 _VERSION_DIGITS = 12
 _METADATA = """Metadata-Version: 2.1
 Name: {project}
@@ -31,8 +33,8 @@ Tag: py3-none-any
 
 
 def put_files(storage: Storage) -> tuple[str, str, str]:
-    """Puts main.py, the zip and the wheel where they are not there yet, and returns their names. Raises
-    CorruptFileError when another file has the name of one of them, StorageError.
+    """Puts main.py, the zip and the wheel on the storage if they are not there yet, and returns their names. Raises
+    CorruptFileError if another file has the name of one of them, StorageError.
     """
     entry, job_zip = entry_file().read_bytes(), publish_zip().read_bytes()
     wheel_name, wheel = build_wheel(job_zip)
@@ -47,7 +49,7 @@ def _digest(data: bytes) -> str:
 
 
 def _put(storage: Storage, name: str, data: bytes) -> None:
-    """Puts a file that no other content can have the name of, also where others do so at the same time."""
+    """Puts a file whose name belongs to its content. Others may put the same file at the same time."""
     try:
         size = storage.stat(name).size
     except StorageNotFoundError:
@@ -61,9 +63,9 @@ def _put(storage: Storage, name: str, data: bytes) -> None:
 
 
 def _put_new(storage: Storage, name: str, data: bytes) -> int:
-    """The size of the file that is there now."""
+    """Puts a file, unless another process did, and returns the size of the file that is there now."""
     if not storage.supports_exclusive_create:
-        # Where nothing can be created exclusively, objects are replaced as a whole, and by the same bytes.
+        # A storage without exclusive create replaces whole objects, here by the same bytes.
         storage.write(name, data)
         return len(data)
     try:
@@ -74,8 +76,8 @@ def _put_new(storage: Storage, name: str, data: bytes) -> int:
 
 
 def build_wheel(job_zip: bytes) -> tuple[str, bytes]:
-    """The name and the bytes of the wheel of a job zip, without requirements and compiled modules. The version ends in
-    a number by content: an installer leaves an installed version as it is.
+    """Returns the name and the bytes of the wheel of a job zip, without requirements and compiled modules. The version
+    ends with a number from the content, because an installer does not replace an installed version.
     """
     version = f"{VERSION}.post{int(hashlib.sha256(job_zip).hexdigest()[:_VERSION_DIGITS], 16)}"
     info = f"{PROJECT}-{version}.dist-info"

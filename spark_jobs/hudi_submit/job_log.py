@@ -1,5 +1,5 @@
-"""Reads what a job reports: out of its output, on its way into a log, or in cluster mode, where that is not visible,
-from the file that it left. The form of either: hudi_core/request/results.py.
+"""Reads a job's result: from its output, on the way into a log, or from the job's file in cluster mode, where the
+output is not visible. hudi_core/request/results.py describes the form of both.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _OF_SPARK = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|DEBUG|TRACE|WARN|ERROR|FATAL) ")
-"""Spark's own lines, by the pattern of its default log4j2.properties."""
+"""Matches Spark's own log lines, by the pattern of its default log4j2.properties."""
 _OF_JOB = re.compile(r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} )?(DEBUG|INFO|WARNING|ERROR|CRITICAL) (?=[\w.]+: )")
-"""Lines of our job's log (hudi_cli/job.py, hudi_spark/job.py). Further lines of a message are indented."""
+"""Matches lines of our job's log (hudi_cli/job.py, hudi_spark/job.py). Further lines of a message are indented."""
 _LEVELS = {"WARN": "warning", "WARNING": "warning", "ERROR": "error", "FATAL": "error", "CRITICAL": "error"}
 
 _APPLICATION = re.compile(r"\b(?:application_\d+_\d+|app-\d{14}-\d{4}|driver-\d{14}-\d{4})\b")
-"""Names of applications on YARN, and of applications and drivers on Spark's own cluster manager."""
+"""Matches names of applications on YARN, and of applications and drivers on Spark's own cluster manager."""
 _TRACKING_URL = re.compile(r"tracking URL: (https?://\S+)", re.IGNORECASE)
 
 
 class JobLog:
-    """A logger that passes everything on, each line at its own level and progress in words, and keeps the job's result
-    and where its logs are. Lines of Spark at INFO are counted, and shown where `spark_log` asks for them.
+    """A logger that passes the job's output on: each line at its own level, and progress in words. It keeps the job's
+    result and the place of the job's logs. Spark's lines at INFO are only counted, unless `spark_log` shows them.
     """
 
     def __init__(self, log: Any, *, spark_log: bool = False) -> None:
@@ -45,11 +45,11 @@ class JobLog:
         self.tracking_url: str | None = None
 
     def result(self, exit_code: int) -> JobResult | None:
-        """What the result line holds of a job that ended with `exit_code`; None without such a line."""
+        """Returns the result from the result line of a job that ended with `exit_code`; None without such a line."""
         return None if self._result is None else result_from(self._result, exit_code)
 
     def info(self, message: object, *arguments: Any, **details: Any) -> None:
-        """Logs a line of output, or a message of who starts it."""
+        """Logs a line of the job's output, or a message of the code that starts the job."""
         text = message if isinstance(message, str) else ""
         progress = _document(text, PROGRESS)
         if progress is not None:
@@ -75,7 +75,7 @@ class JobLog:
         if arguments and text != "%s":
             write(message, *arguments, **details)
         else:
-            # A line of output is no format string, whatever percent signs it has.
+            # A line of output may contain percent signs, but is not a format string.
             write("%s", line[of_job.end() :] if of_job else line or message, **details)
 
     def _note_application(self, line: str) -> None:
@@ -99,7 +99,7 @@ def _document(line: str, label: str) -> dict[str, Any] | None:
 
 
 def result_from(document: dict[str, Any], exit_code: int) -> JobResult:
-    """The result that a job reported. One of another form is an error of its own: the releases differ."""
+    """Returns the result that a job reported. A result in another form becomes an error result: the releases differ."""
     try:
         return job_result_from_json(document, exit_code)
     except ConfigError as error:
@@ -107,9 +107,9 @@ def result_from(document: dict[str, Any], exit_code: int) -> JobResult:
 
 
 def delivered_result(job: JobRequest, storage_of: Callable[[str], Storage]) -> dict[str, Any] | None:
-    """What a job in the cluster left at one of its tables, whose storage is that of the address; with `exit_code`, as
-    spark-submit has codes of its own. None where it left nothing. Raises what kept a table from being looked at where
-    no other has it.
+    """Reads the result that a job in the cluster wrote at one of its tables; `storage_of` opens the table of an
+    address. The result has `exit_code`, because spark-submit has its own exit codes. Returns None if no table has a
+    result. If some table could not be read and no other has the result, raises that error.
     """
     failure: HudiError | None = None
     for request in places_of_result(job):

@@ -1,6 +1,6 @@
-"""A job in a process group of its own, which a task starts and may stop; and the process of the local engine
-(hudi_cli/job.py) beside the task. The process of spark-submit is airflow_hudi/jobs/spark_job.py's, and engine_job.py
-there says which of them is started.
+"""A job in its own process group, which a task starts and may stop; and the process of the local engine
+(hudi_cli/job.py) beside the task. The process of spark-submit is in airflow_hudi/jobs/spark_job.py. engine_job.py there
+decides which of the two is started.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from hudi_submit.job_log import JobLog
 
 COMMAND = (sys.executable, "-m", "hudi_cli.job")
 _WHAT = "the job"
-# Waits until the process group $1 has ended and kills its remaining processes after $2 seconds. It is a process of its
-# own: Airflow's supervisor gives a killed task 5 s before SIGKILL, which is less than Spark's shutdown may take.
+# Waits until the process group $1 has ended, and kills its remaining processes after $2 seconds. It is a separate
+# process: Airflow's supervisor gives a killed task 5 s before SIGKILL, and Spark's shutdown may take longer.
 _REAPER = (
     'n=0; while kill -0 "-$1" 2>/dev/null; do [ "$n" -ge "$2" ] && { kill -KILL "-$1"; exit; }; sleep 1; '
     "n=$((n+1)); done"
@@ -36,8 +36,8 @@ _REAPER = (
 
 @dataclass(frozen=True, slots=True)
 class LocalCall:
-    """What the process beside a task gets as the first line of its standard input: the job, the mode, credentials of
-    its storage, which no argument may hold, and how many seconds it may take to end when the task is gone.
+    """The first line of standard input of the process beside a task: the job, the mode, the credentials of its storage,
+    which no argument may contain, and the seconds that the process may take to end when the task is gone.
     """
 
     request: JobRequest
@@ -56,7 +56,7 @@ class LocalCall:
 
     @staticmethod
     def parse(line: bytes) -> LocalCall:
-        """Raises ConfigError; what it held is never shown."""
+        """Parses the line. Raises ConfigError, which never shows the contents of the line."""
         value = parse_object(line, what=_WHAT)
         mode, credentials, grace = value.get("mode"), value.get("credentials", {}), value.get("grace_seconds", 20)
         modes = [known.value for known in Mode]
@@ -66,7 +66,7 @@ class LocalCall:
 
     @property
     def at_once(self) -> int:
-        """Among how many requests the machine is shared."""
+        """The number of requests that share the machine at the same time."""
         if not isinstance(self.request, BatchRequest):
             return 1
         return min(self.request.at_once, len({request.table for request in self.request.requests}))
@@ -74,8 +74,8 @@ class LocalCall:
 
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
-    """How the processes of jobs are run: `env_vars` are added to the environment, `grace_seconds` they get to end.
-    `credentials` opens the tables of the process beside the task.
+    """The settings of the processes of jobs. `env_vars` are added to the environment. A stopped process may take
+    `grace_seconds` to end. `credentials` returns the credentials for the tables of the process beside the task.
     """
 
     env_vars: Mapping[str, str]
@@ -84,7 +84,7 @@ class ProcessSettings:
 
 
 class StartedJob(ABC):
-    """One run of a job in a process group. `stop` ends it: SIGTERM, and SIGKILL after `grace_seconds`."""
+    """One run of a job in a process group. `stop` stops the job by SIGTERM, and by SIGKILL after `grace_seconds`."""
 
     def __init__(self, job: JobRequest, settings: ProcessSettings) -> None:
         self._job = job
@@ -95,22 +95,22 @@ class StartedJob(ABC):
         self.tracking_url: str | None = None
 
     def run(self) -> int:
-        """Starts it, waits for its end, and returns its exit code; fails where it was stopped before. Raises
-        ConfigError when it cannot be started.
+        """Starts the job, waits for its end, and returns its exit code. Returns EXIT_FAILED if the job was stopped
+        before. Raises ConfigError if the job cannot be started.
         """
         return EXIT_FAILED if self.stopped else self.start()
 
     @abstractmethod
     def start(self) -> int:
-        """As `run`, of one that is not stopped yet."""
+        """Does the work of `run` for a job that is not stopped yet."""
 
     @property
     @abstractmethod
     def process(self) -> subprocess.Popen[Any] | None:
-        """The process, once it is started."""
+        """The process, or None before it is started."""
 
     def stop(self) -> None:
-        """Requests the end of the job and does not wait for it: called from a signal handler. Idempotent."""
+        """Requests the end of the job, and does not wait for it, because signal handlers call it. Idempotent."""
         self.stopped = True
         process = self.process
         if process is not None and not self._signalled:
@@ -118,11 +118,11 @@ class StartedJob(ABC):
             self.end_group(process.pid)
 
     def end_group(self, group: int) -> None:
-        """Ends the process group."""
+        """Stops the process group."""
         try:
             os.killpg(group, signal.SIGTERM)
         except ProcessLookupError:
-            return  # it has ended
+            return  # The process group has ended.
         subprocess.Popen(
             ["/bin/sh", "-c", _REAPER, "reaper", str(group), str(self._settings.grace_seconds)],
             stdin=subprocess.DEVNULL,
@@ -133,7 +133,7 @@ class StartedJob(ABC):
 
 
 class LocalProcess(StartedJob):
-    """The local engine's. It ends with this process, too: it holds the other end of a pipe."""
+    """The process of the local engine. It also ends when this process ends, because a pipe connects them."""
 
     process: subprocess.Popen[bytes] | None = None
 
@@ -143,7 +143,7 @@ class LocalProcess(StartedJob):
         self._output = JobLog(log)
 
     def start(self) -> int:
-        """Logs its lines. Credentials may be secret: they go through the pipe."""
+        """Runs the process and logs its lines. Credentials may be secret, so they go through the pipe."""
         settings = self._settings
         call = LocalCall(self._job, self._mode, settings.credentials(), settings.grace_seconds).line()
         self.process = process = subprocess.Popen(
@@ -154,7 +154,7 @@ class LocalProcess(StartedJob):
             env={**os.environ, **settings.env_vars},
             start_new_session=True,
         )
-        if self.stopped:  # while it was being started
+        if self.stopped:  # Stop was called while the process was being started.
             self.stop()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -171,17 +171,17 @@ class LocalProcess(StartedJob):
 
 
 def _send(pipe: IO[bytes], call: bytes) -> None:
-    """Sends the call. A process that ended before it read it says why by its exit code and its lines."""
+    """Sends the call. If the process ended before it read the call, its exit code and its lines say why."""
     try:
         pipe.write(call)
         pipe.flush()
     except BrokenPipeError:
-        with suppress(BrokenPipeError):  # what is buffered is sent once more
+        with suppress(BrokenPipeError):  # close sends the buffer once more.
             pipe.close()
 
 
 def missing_wheels() -> list[str]:
-    """What the local engine needs and this Python lacks; nothing is imported."""
+    """Returns the modules that the local engine needs and this Python lacks. Imports nothing."""
     return [name for name in NEEDED_MODULES if find_spec(name) is None]
 
 

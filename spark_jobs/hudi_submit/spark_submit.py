@@ -1,5 +1,5 @@
-"""What a Spark job is submitted with: its request as JSON that arrives whole however that is done, its name, where to,
-and the environments of spark-submit and of the driver.
+"""The arguments of a submitted Spark job: its request as JSON that arrives unchanged by every way of submission, its
+name, its target, and the environments of spark-submit and of the driver.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hudi_core.verbs.batch import BatchRequest, JobRequest, requests_of
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
 
 LONGEST_ARGUMENT: Final = 128_000
-"""Bytes; Linux takes 128 KiB (MAX_ARG_STRLEN)."""
+"""The most bytes of an argument. Linux takes 128 KiB (MAX_ARG_STRLEN)."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\}(?=\})')
 _UNSAFE = re.compile(r'\\["\\]|`')
@@ -28,9 +28,10 @@ _ESCAPES = {'\\"': r"\u0022", "\\\\": r"\u005c", "`": r"\u0060"}
 
 
 def request_argument(job: JobRequest, *, longest: int = LONGEST_ARGUMENT) -> str:
-    """The request as one argument, which hudi_spark.job reads: JSON that YARN leaves as it is. In its cluster mode the
-    arguments become a line of a shell script, in which the node manager takes `}}` away, the end of a reference to a
-    variable, and Spark's quoting lets the shell see backslashes and backticks. Raises ConfigError over `longest` bytes.
+    """Returns the request as one argument, which hudi_spark.job reads: JSON that YARN does not change. In YARN's
+    cluster mode the arguments become a line of a shell script. There the node manager removes `}}`, which ends a
+    reference to a variable, and Spark's quoting lets the shell interpret backslashes and backticks. Raises ConfigError
+    for more than `longest` bytes.
     """
     text = _argument(job)
     size = len(text.encode())
@@ -44,9 +45,9 @@ def request_argument(job: JobRequest, *, longest: int = LONGEST_ARGUMENT) -> str
 
 
 def parts_of(batch: BatchRequest) -> Iterator[BatchRequest]:
-    """The batch in parts that fit an argument, by halves; a run that does not fit by itself is a part, too."""
+    """Yields the batch in parts that fit into an argument, by halving it. A single run is always a part."""
     place = len(batch.requests) // 2
-    # With a name of a result, which a driver in the cluster gets.
+    # The size includes the name of a result, which a driver in the cluster gets.
     if place == 0 or len(_argument(replace(batch, result_name="f" * 32)).encode()) <= LONGEST_ARGUMENT:
         yield batch
         return
@@ -63,7 +64,7 @@ def _as_yarn_leaves_it(token: re.Match[str]) -> str:
 
 
 def application_name(job: JobRequest) -> str:
-    """The application's name: what is done, and at which instant when that is known; of a batch, on how many tables."""
+    """Returns the application's name: the verb or service and the instant, or the number of tables of a batch."""
     match job:
         case BatchRequest(requests=requests):
             what = f"{len({item.table for item in requests})}-tables"
@@ -78,7 +79,7 @@ def application_name(job: JobRequest) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SparkTarget:
-    """Where jobs are sent."""
+    """The master and the deploy mode of jobs."""
 
     master: str
     deploy_mode: str | None
@@ -89,13 +90,13 @@ class SparkTarget:
 
     @property
     def is_cluster_mode(self) -> bool:
-        """Whether the driver runs elsewhere and spark-submit only watches it."""
+        """Whether the driver runs in the cluster, and spark-submit only watches it."""
         return self.deploy_mode == "cluster"
 
     def driver_environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Properties that give these variables to a driver that the cluster starts; none for a child of spark-submit.
-        Every process can read properties: a secret goes by the environment alone, and in cluster mode raises
-        ConfigError.
+        """Returns the properties that give these variables to a driver that the cluster starts. A driver that is a
+        child of spark-submit needs none. Every process can read properties, so a secret is passed only by the
+        environment, and raises ConfigError in cluster mode.
         """
         prefix = (
             "spark.yarn.appMasterEnv"
@@ -118,8 +119,8 @@ class SparkTarget:
 
 
 def job_environment(target: SparkTarget, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of spark-submit. The one that pip put beside this Python gets the paths of Java, Python and
-    Spark, and raises ConfigError without Java; one from elsewhere on PATH brings its own set-up.
+    """Returns the environment of spark-submit. The spark-submit that pip installed beside this Python gets the paths of
+    Java, Python and Spark; raises ConfigError without Java. Another spark-submit on PATH has its own set-up.
     """
     program = shutil.which("spark-submit", path=environ.get("PATH", os.defpath))
     ours = Path(sys.executable).parent
@@ -129,6 +130,6 @@ def job_environment(target: SparkTarget, environ: Mapping[str, str]) -> dict[str
         return dict(environ)
     result = spark_environment(environ)
     if not target.is_local and "PYSPARK_PYTHON" not in environ:
-        # Spark hands it on to executors, and their machines need not have this path.
+        # Spark passes the variable to executors, and their machines may not have this path.
         del result["PYSPARK_PYTHON"]
     return result

@@ -1,7 +1,8 @@
-"""Builds the one zip that Spark jobs run from, for `spark-submit --py-files`: hudi_core, hudi_health, hudi_spark, a
-pure-Python fastavro and sqlglot, and our modules compiled for this Python: from a zip, Python compiles a module in each
-process, which takes as long as to run it. Standard library only. The same sources give the same bytes on any machine
-with the same Python. `python -m hudi_submit.zip OUT` writes it to a file (`make zip`).
+"""Builds the job zip for `spark-submit --py-files`. It contains hudi_core, hudi_health, hudi_spark, and a pure-Python
+fastavro and sqlglot. It also contains our modules compiled for this Python: without them, Python would compile each
+module in each process, which takes as long as running it. This module uses only the standard library. The same sources
+give the same bytes on any machine with the same Python. `python -m hudi_submit.zip OUT` writes the zip to a file (`make
+zip`).
 """
 
 from __future__ import annotations
@@ -23,23 +24,25 @@ from hudi_core.errors import ConfigError
 
 PACKAGES = ("hudi_core", "hudi_health", "hudi_spark")
 VENDOR = "_vendor"
-"""Folder in the zip of third-party pure Python, used only where an executor or the driver lacks the wheel."""
+"""The folder in the zip for third-party pure Python. It is used only if an executor or the driver lacks the wheel."""
 VENDORED = ("fastavro", "sqlglot")
-"""What is in it: both work without their compiled modules."""
+"""The wheels in the folder VENDOR. Both work without their compiled modules."""
 
 _SHIPPED = {".py", ".avsc", ".json", ".typed"}
 _PASSED_OVER = {".pyc", ".pyo"}
 _LICENCE_NAMES = ("LICENSE", "LICENCE", "COPYING", "NOTICE")
-# The first moment that a zip entry can hold.
+# The earliest time that a zip entry can have.
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 _UNCHECKED_HASH = 0b01
-"""Flags of a `.pyc` that is valid whatever its source is now."""
+"""The flags of a `.pyc` that is valid without a check of its source."""
 _FILE_MODE = 0o100644 << 16
 
 
 def publish_zip(cache_dir: Path | None = None) -> Path:
-    """Builds the zip in `cache_dir` where there is none of these sources. Raises ConfigError where it cannot write."""
+    """Returns the path of the zip of the current sources in `cache_dir`. Builds the zip if it is not there. Raises
+    ConfigError if it cannot write the zip.
+    """
     contents = _contents()
     digest = hashlib.sha256()
     for name, data in sorted(contents.items()):
@@ -58,7 +61,7 @@ def publish_zip(cache_dir: Path | None = None) -> Path:
 
 
 def _is_whole(target: Path, contents: Mapping[str, bytes]) -> bool:
-    """Whether the file is there and holds the sources; a compiled module is checked by the zip's checksum."""
+    """Returns whether the file exists and contains the sources. The zip's checksum checks the compiled modules."""
     if not target.is_file():
         return False
     try:
@@ -70,13 +73,13 @@ def _is_whole(target: Path, contents: Mapping[str, bytes]) -> bool:
 
 
 def default_cache_dir() -> Path:
-    """`$XDG_CACHE_HOME/airflow-hudi/jobs`, with `~/.cache` when the variable is not set."""
+    """Returns `$XDG_CACHE_HOME/airflow-hudi/jobs`, with `~/.cache` if the variable is not set."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "airflow-hudi" / "jobs"
 
 
 def build_zip() -> bytes:
-    """Raises ConfigError when a package is missing or holds a file that the zip has no rule for."""
+    """Builds the zip. Raises ConfigError if a package is missing or contains a file that the zip has no rule for."""
     return _zipped(_contents())
 
 
@@ -94,7 +97,7 @@ def _zipped(contents: Mapping[str, bytes]) -> bytes:
 
 
 def stored_zip(entries: Mapping[str, bytes]) -> bytes:
-    """In this order, with fixed timestamps, and stored, since deflate's output differs between zlib builds."""
+    """Returns a zip of the entries in order, with fixed times, stored: deflate differs between zlib builds."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in entries.items():
@@ -106,19 +109,19 @@ def stored_zip(entries: Mapping[str, bytes]) -> bytes:
 
 
 def _compiled(name: str, source: bytes) -> bytes:
-    """A module as a `.pyc` without a check of its source (PEP 552); marshal's version 2 has no references."""
+    """Returns a module as a `.pyc` that never checks its source (PEP 552), by marshal 2, without references."""
     code = compile(source, name, "exec", dont_inherit=True, optimize=0)
     head = importlib.util.MAGIC_NUMBER + _UNCHECKED_HASH.to_bytes(4, "little") + importlib.util.source_hash(source)
     return head + marshal.dumps(code, 2)
 
 
 def entry_file() -> Path:
-    """The `main.py` for spark-submit: the checkout's, or the installed wheel's. Raises ConfigError without both."""
+    """Returns spark-submit's `main.py`: the checkout's, else the wheel's. Raises ConfigError if there is neither."""
     try:
         installed = metadata.distribution("airflow-hudi-engine").files or []
     except metadata.PackageNotFoundError:
         installed = []
-    # The checkout first: an editable install copies the wheel's file once and does not follow its changes.
+    # The checkout comes first: an editable install copies the wheel's file once, and does not follow its changes.
     candidates = [Path(__file__).resolve().parents[2] / "spark_jobs" / "main.py"]
     candidates += [
         Path(str(file.locate())) for file in installed if file.as_posix().endswith("share/airflow-hudi/main.py")
@@ -158,7 +161,7 @@ def _package_root(package: str) -> Path:
 
 
 def _vendored(wheel: str) -> Iterator[tuple[str, bytes]]:
-    """A wheel's Python modules, which it uses by itself where its compiled ones are missing, with its licence."""
+    """Yields a wheel's Python modules, which serve where its compiled ones are missing, and its licence."""
     try:
         distribution = metadata.distribution(wheel)
     except metadata.PackageNotFoundError as error:
@@ -180,7 +183,7 @@ def _write_atomically(target: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
-        # mkstemp makes files private; executors on this host may run as another user.
+        # mkstemp makes files private, but executors on this host may run as another user.
         Path(temporary).chmod(0o644)
         Path(temporary).replace(target)
     except OSError:
@@ -189,7 +192,7 @@ def _write_atomically(target: Path, data: bytes) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m hudi_submit.zip OUT`: writes the zip; 0 on success, 2 on wrong usage or a missing package."""
+    """Writes the zip for `python -m hudi_submit.zip OUT`. Returns 0, or 2 on wrong usage or a missing package."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m hudi_submit.zip OUT\n")
         return 2

@@ -1,7 +1,7 @@
 """A bounds-checked cursor over untrusted bytes, and the integer encodings that Hudi's formats share.
 
 Hudi's own framing is big-endian; Avro uses zigzag varints, protobuf plain varints, HBase's block index Hadoop vints.
-Every read past the end is a CorruptFileError that names the file, before anything is allocated.
+Every read past the end raises CorruptFileError, which names the file, before anything is allocated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _U64 = 1 << 64
 
 
 class Reader:
-    """Reads forward through `data`. `path` names the file in errors, `base` is where `data` starts in it."""
+    """Reads forward through `data`. `path` names the file in errors; `base` is where `data` starts in the file."""
 
     __slots__ = ("_base", "_data", "_position", "path")
 
@@ -37,11 +37,11 @@ class Reader:
         return self._position >= len(self._data)
 
     def fail(self, message: str) -> CorruptFileError:
-        """A CorruptFileError of this file that names the current offset; the caller raises it."""
+        """Returns a CorruptFileError of this file that names the current offset; the caller raises it."""
         return CorruptFileError(f"{message} at byte {self._base + self._position}", path=self.path)
 
     def view(self, count: int) -> memoryview:
-        """The next `count` bytes without copying them."""
+        """Returns the next `count` bytes without copying them."""
         if count < 0:
             raise self.fail(f"negative length {count}")
         start = self._position
@@ -63,7 +63,7 @@ class Reader:
         return int.from_bytes(self.view(1), "big", signed=True)
 
     def i32(self) -> int:
-        """A big-endian integer, as i64."""
+        """Reads a signed big-endian integer of four bytes; i64 reads one of eight."""
         return int.from_bytes(self.view(4), "big", signed=True)
 
     def i64(self) -> int:
@@ -77,7 +77,7 @@ class Reader:
             raise self.fail(f"text is not UTF-8 ({error.reason})") from error
 
     def varint(self) -> int:
-        """A protobuf varint: unsigned, at most 64 bits."""
+        """Reads a protobuf varint: unsigned, at most 64 bits."""
         value = 0
         for index in range(_MAX_VARINT_BYTES):
             byte = self.u8()
@@ -89,12 +89,12 @@ class Reader:
         raise self.fail("varint is longer than 64 bits")
 
     def zigzag(self) -> int:
-        """An Avro int or long: a zigzag varint, signed 64 bits."""
+        """Reads an Avro int or long: a zigzag varint, signed 64 bits."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
     def hadoop_vint(self) -> int:
-        """A Hadoop variable-length long (WritableUtils.readVLong): a byte for -112..127, else a count and bytes."""
+        """Reads a Hadoop variable-length long (WritableUtils.readVLong): a byte for -112..127, or a count and bytes."""
         first = self.i8()
         if first >= -112:
             return first
@@ -108,7 +108,7 @@ class Reader:
 
 
 def encode_varint(value: int) -> bytes:
-    """A protobuf varint of a non-negative integer below 2^64; raises ValueError for any other."""
+    """Returns the protobuf varint of a non-negative integer below 2^64. Raises ValueError for any other."""
     if not 0 <= value < _U64:
         raise ValueError(f"{value} is not an unsigned 64-bit integer")
     out = bytearray()
@@ -120,14 +120,14 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_zigzag(value: int) -> bytes:
-    """An Avro int or long; raises ValueError when it does not fit 64 bits."""
+    """Returns an Avro int or long. Raises ValueError beyond 64 bits."""
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"{value} is not a signed 64-bit integer")
     return encode_varint((value << 1) ^ (value >> 63))
 
 
 def encode_hadoop_vint(value: int) -> bytes:
-    """A Hadoop variable-length long (WritableUtils.writeVLong); raises ValueError when it does not fit 64 bits."""
+    """Returns a Hadoop variable-length long (WritableUtils.writeVLong). Raises ValueError beyond 64 bits."""
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"{value} is not a signed 64-bit integer")
     if -112 <= value <= 127:
@@ -140,11 +140,11 @@ def encode_hadoop_vint(value: int) -> bytes:
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 Field = tuple[int, int | bytes]
-"""A field's number, and its value: an integer of a varint field, the bytes of a length-delimited one."""
+"""A field's number and its value: the integer of a varint field, or the bytes of a length-delimited field."""
 
 
 def read_fields(source: Reader) -> Iterator[Field]:
-    """Every varint and length-delimited field up to the end; fixed-width fields are skipped, groups are refused."""
+    """Yields every varint and length-delimited field up to the end. Skips fixed-width fields and refuses groups."""
     while not source.at_end():
         tag = source.varint()
         number, kind = tag >> 3, tag & 7

@@ -1,8 +1,8 @@
 """Hudi's bloom filter over record keys, bit for bit (org.apache.hudi.common.bloom, org.apache.hadoop.util.bloom).
 
-A filter is a list of bit vectors, its rows. A new key goes to the last row; a row takes `entries` keys, rows are added
-until they can hold `max_entries`, and further keys go to the rows in turn, at the cost of more false positives. The
-part of a key's hash that no probe changes is computed once; the 30 probes run over chunks that stay in the cache.
+A filter is a list of bit vectors, its rows. A new key goes to the last row, which takes `entries` keys. Rows are added
+until they can hold `max_entries`; further keys go to the rows in turn, at the cost of more false positives. The part of
+a key's hash that no probe changes is computed once; the 30 probes run over chunks that stay in the cache.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _Words = NDArray[np.uint32]
 
 
 class BloomFilter:
-    """A filter that grows by `add_batch`, or one parsed from a file, which only answers."""
+    """A filter that add_batch fills, or one parsed from a file, which only answers."""
 
     def __init__(self, *, entries: int = 60000, error_rate: float = 1e-9, max_entries: int = 100000) -> None:
-        """An empty dynamic filter with `entries` keys per row. Raises ValueError for impossible settings."""
+        """Makes an empty dynamic filter with `entries` keys per row. Raises ValueError for impossible settings."""
         if entries < 1 or not 0 < error_rate < 1:
             raise ValueError(
                 f"a bloom filter needs at least one entry and an error rate between 0 and 1, not {entries} and "
@@ -65,7 +65,7 @@ class BloomFilter:
         self._rows: list[_Bytes] = [np.zeros(self.bits, dtype=np.uint8)]
 
     def add_batch(self, keys: pa.Array) -> None:
-        """Adds keys in order, a string or binary array without nulls. Raises ValueError on a parsed filter."""
+        """Adds keys in order: a string or binary array without nulls. Raises ValueError on a parsed filter."""
         if self._frozen:
             raise ValueError("a bloom filter that was read from a file cannot take further keys")
         positions, data = octets(keys)
@@ -74,7 +74,7 @@ class BloomFilter:
                 self._rows[row][_probed(part, self.bits, self.probes).reshape(-1)] = 1
 
     def _assign(self, count: int) -> Iterator[tuple[int, slice]]:
-        """Which of the next `count` keys go to which row (InternalDynamicBloomFilter.getActiveStandardBF)."""
+        """Yields each row with those of the next `count` keys that go to it (Hudi's getActiveStandardBF)."""
         start = 0
         while start < count and self._overflow == 0:
             free = self.entries - self._in_last_row
@@ -104,7 +104,7 @@ class BloomFilter:
         return len(keys) - sum(int(self._held(part).sum()) for part in _by_length(*octets(keys), slice(None)))
 
     def _held(self, keys: _Bytes) -> NDArray[np.bool_]:
-        """Whether some row has every probe's bit of a key, for a matrix of one key per row."""
+        """Whether some row of the filter has every probe's bit of a key, for a matrix of one key per row."""
         bits = _probed(keys, self.bits, self.probes)
         present = np.zeros(len(keys), dtype=np.bool_)
         for row in self._rows:
@@ -112,7 +112,7 @@ class BloomFilter:
         return present
 
     def to_base64(self) -> str:
-        """The text in the footer of a Parquet file, under FOOTER (BloomFilter.serializeToString)."""
+        """Returns the text in the footer of a Parquet file, under FOOTER (BloomFilter.serializeToString)."""
         head = _HEAD.pack(_VERSION, self.probes, _MURMUR, self.bits)
         rows = [head + np.packbits(row, bitorder="little").tobytes() for row in self._rows]
         if self.type_code == SIMPLE:
@@ -121,9 +121,9 @@ class BloomFilter:
         return base64.b64encode(b"".join((head, dynamic, *rows))).decode("ascii")
 
     def join(self, text: str | bytes, type_code: str, keys: int, *, path: str) -> bool:
-        """Adds the `keys` keys of the filter in a footer; whether that could be done: not for a filter of other
-        settings, or of another number of keys. An empty filter is then as if it had got these keys; another gets the
-        rows of both. Raises as parse.
+        """Adds the filter of a footer, which has `keys` keys. Returns False, with nothing added, when that filter has
+        other settings or another number of keys. An empty filter becomes as if it had got these keys; any other filter
+        gets the rows of both. Raises the errors of parse.
         """
         other = BloomFilter.parse(text, type_code, path=path)
         rows = min(max(1, -(-keys // self.entries)), max(1, -(-self._max_entries // self.entries)))
@@ -139,7 +139,7 @@ class BloomFilter:
 
     @staticmethod
     def parse(text: str | bytes, type_code: str, *, path: str) -> BloomFilter:
-        """The filter in a footer or an HFile. Raises CorruptFileError naming `path`, UnsupportedError."""
+        """Returns the filter in a footer or an HFile. Raises CorruptFileError naming `path`, UnsupportedError."""
         if type_code not in (DYNAMIC, SIMPLE):
             remedy = f"known are {DYNAMIC} and {SIMPLE}"
             raise UnsupportedError(f"bloom filter type {type_code!r} is not supported", path=path, remedy=remedy)
@@ -163,7 +163,7 @@ class BloomFilter:
 
 
 def filter_in_footer(footer: Mapping[str, str]) -> tuple[str, str] | None:
-    """The type code and text of the filter in a footer (BaseFileUtils.readBloomFilterFromMetadata), or None."""
+    """Returns the type code and text of the filter in a footer (BaseFileUtils.readBloomFilterFromMetadata), or None."""
     text = footer.get(FOOTER, footer.get(OLD_FOOTER))
     return None if text is None else (footer.get(FOOTER_TYPE, SIMPLE), text)
 
@@ -196,7 +196,7 @@ def _read_bits(source: Reader, bits: int) -> _Bytes:
 
 
 def _by_length(positions: NDArray[np.int64], data: _Bytes, keys: slice) -> Iterator[_Bytes]:
-    """The keys of the slice as matrices of one key per row, of one length and of _CHUNK rows at most."""
+    """Yields the keys as matrices of a key per row: keys of one length, at most _CHUNK of them."""
     lengths = np.diff(positions)
     if not len(lengths):
         return
@@ -216,7 +216,7 @@ def _by_length(positions: NDArray[np.int64], data: _Bytes, keys: slice) -> Itera
 
 
 def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
-    """The bits of `size` that each probe (first axis) of each key tests."""
+    """Returns the bit, of `size`, that each probe (first axis) tests for each key."""
     count, length = keys.shape
     words, tail = _mixed_words(keys)
     bits = np.uint32(size)
@@ -246,7 +246,7 @@ def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
 
 
 def _mixed_words(keys: _Bytes) -> tuple[list[_Words], _Words | None]:
-    """The key's 4-byte words after the mixing that no probe changes, and what its last one to three bytes add."""
+    """Returns the keys' 4-byte words, mixed as for every probe, and what the last one to three bytes add."""
     count, length = keys.shape
     whole = length // 4
     words: list[_Words] = []

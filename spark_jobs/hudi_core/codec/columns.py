@@ -1,7 +1,7 @@
-"""Columns of Arrow schemas and batches: by dotted name in any case (model.names), their leaves, their buffers.
+"""Finds columns of Arrow schemas and batches by dotted name in any case (model.names), and reads their leaves and
+buffers.
 
-Which columns have statistics says metadata_table.indexed_table. Leaves are in the order of a Parquet file: depth
-first.
+metadata_table.indexed_table says which columns have statistics. Leaves are in the order of a Parquet file: depth first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hudi_core.model.names import alike
 
 
 def octets(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Where each value of a string or binary array begins and the last ends, and all values in a row, not copied."""
+    """Returns where each value of a string or binary array begins, the last end, and the bytes of all, not copied."""
     _, offset_buffer, data_buffer = array.buffers()
     if not len(array) or data_buffer is None:
         return np.zeros(len(array) + 1, dtype=np.int64), np.zeros(0, dtype=np.uint8)
@@ -29,7 +29,7 @@ def octets(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
 
 
 def running_sums(numbers: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The sums of the numbers before each place, and of all at the end."""
+    """Returns the sum of the numbers before each place, and at the end the sum of all."""
     return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(numbers, dtype=np.int64)))
 
 
@@ -50,12 +50,12 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def unsliced(array: pa.Array) -> pa.Array:
-    """The array from the start of its buffers, for what works on whole buffers."""
+    """Returns the array from the start of its buffers, for code that works on whole buffers."""
     return pa.concat_arrays([array]) if array.offset else array
 
 
 def with_children(array: pa.Array, kind: pa.DataType, children: Sequence[pa.Array]) -> pa.Array:
-    """A struct, list or map of the type `kind` over `children`, with the nulls and offsets of an unsliced array."""
+    """Returns a struct, list or map of the type `kind` over `children`, with nulls and offsets of an unsliced array."""
     buffers = array.buffers()[:1]
     if not pa.types.is_struct(kind):
         offsets = pc.cast(array.offsets, pa.int64() if pa.types.is_large_list(kind) else pa.int32())
@@ -70,7 +70,7 @@ def leaf_types(kind: pa.DataType) -> list[pa.DataType]:
 
 
 def leaves_with_nan(table: pa.Table) -> frozenset[int]:
-    """The numbers of the leaf columns of FLOAT or DOUBLE with a NaN among their values."""
+    """Returns the numbers of the FLOAT and DOUBLE leaf columns that have a NaN."""
     numbers: set[int] = set()
     first = 0
     for column in table.columns:
@@ -85,7 +85,7 @@ def leaves_with_nan(table: pa.Table) -> frozenset[int]:
 
 
 def leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
-    """The values of each leaf column; those of a struct, list or map that is null are none."""
+    """Yields the values of each leaf column. A null struct, list or map has none."""
     if pa.types.is_struct(array.type):
         for child in array.flatten():
             yield from leaf_arrays(child)
@@ -107,7 +107,7 @@ def column_type(schema: pa.Schema, name: str) -> pa.DataType | None:
 
 
 def column_of(batch: pa.RecordBatch, name: str) -> pa.Array | None:
-    """A column by dotted name, null where a struct around it is; None when it is not there."""
+    """Returns a column by dotted name, null where a struct around it is null; None when `schema` lacks it."""
     path = field_path(batch.schema, name)
     if path is None:
         return None
@@ -122,7 +122,7 @@ def top_columns(names: Iterable[str]) -> frozenset[str]:
 
 
 def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
-    """The fields from the top-level column to the one of that dotted name; one with dots in its name comes first."""
+    """Returns the fields from the top-level column to that of a dotted name. A column with dots in its name wins."""
     whole = field_named(schema, name)
     if whole is not None:
         return (whole,)
@@ -137,13 +137,13 @@ def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
 
 
 def column_named(name: str, schema: pa.Schema) -> str:
-    """The dotted name as `schema` has it; `name` itself where it is not there, or there twice but for case."""
+    """Returns the name as `schema` has it; `name` itself when it is missing, or when several differ only in case."""
     return ".".join(field.name for field in field_path(schema, name) or ()) or name
 
 
 def field_named(within: pa.Schema | pa.StructType, name: str) -> pa.Field | None:
-    """The column or field of that name in any case; None where it is not there, or several differ by their case."""
-    # The names are listed for one that is not there as it is written only: a table may have 10,000 columns.
+    """Returns the field of that name in any case; None when it is missing, or when several differ only in case."""
+    # Only a name that is missing in its own case needs the list of names: a table may have 10,000 columns.
     at = within.get_field_index(name)
     if at < 0:
         same = alike((field.name for field in within), name)

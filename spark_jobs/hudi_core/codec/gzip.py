@@ -1,7 +1,7 @@
-"""The compressors that make gzip members: ISA-L, libdeflate, or none but Arrow's own.
+"""Compresses gzip members with ISA-L or libdeflate, or leaves that to Arrow.
 
-All write the same format, which every reader inflates. ISA-L takes a tenth of zlib's time for files of the same size,
-or up to a seventh larger; libdeflate makes smaller ones than zlib, in a third of its time
+All write the same format, which every reader inflates. ISA-L takes a tenth of zlib's time; its files have the same
+size, or are up to a seventh larger. libdeflate makes smaller files than zlib in a third of its time
 (docs/internals/benchmarks.md).
 """
 
@@ -17,7 +17,7 @@ from types import ModuleType
 from hudi_core.errors import ConfigError
 
 FASTEST: ModuleType
-"""Inflates, deflates and counts CRC-32: ISA-L where it is installed, in a fifth to a tenth of zlib's time."""
+"""Inflates, deflates and counts CRC-32: ISA-L where it is installed, which takes a tenth to a fifth of zlib's time."""
 try:
     from isal import isal_zlib as FASTEST
 except ImportError:
@@ -27,7 +27,7 @@ GZIP_WINDOW = 31
 
 
 class GzipLibrary(Enum):
-    """What compresses gzip; AUTO is the first of the others that is installed."""
+    """The compressor of gzip. AUTO is the first of the others that is installed."""
 
     AUTO = "auto"
     ISAL = "isal"
@@ -37,13 +37,13 @@ class GzipLibrary(Enum):
 
 _MODULES = {GzipLibrary.ISAL: "isal", GzipLibrary.LIBDEFLATE: "deflate"}
 LEVELS = {GzipLibrary.ISAL: (1, 3), GzipLibrary.LIBDEFLATE: (1, 12), GzipLibrary.PYARROW: (1, 9)}
-"""Lowest and highest level of each. ISA-L's 0 is left out: its files are half as large again."""
+"""Lowest and highest level of each library. ISA-L's 0 is left out: its files are half as large again."""
 DEFAULT_LEVELS = {GzipLibrary.ISAL: 1, GzipLibrary.LIBDEFLATE: 5, GzipLibrary.PYARROW: 6}
-"""ISA-L's higher ones make no smaller files of Hudi's tables; 6 is Java's default."""
+"""ISA-L's higher levels make no smaller files of Hudi's tables; 6 is Java's default."""
 
 
 def chosen_library(requested: GzipLibrary) -> GzipLibrary:
-    """The library that is used where `requested` is in the options. Raises ConfigError when it is not installed."""
+    """Returns the library for the option's value `requested`. Raises ConfigError when it is not installed."""
     if requested is GzipLibrary.AUTO:
         return next((library for library in _MODULES if _installed(library)), GzipLibrary.PYARROW)
     if not _installed(requested):
@@ -54,7 +54,7 @@ def chosen_library(requested: GzipLibrary) -> GzipLibrary:
 
 
 def checked_level(library: GzipLibrary, level: int | None) -> int:
-    """`level`, or the library's default. Raises ConfigError when the library has no such level."""
+    """Returns `level`, or the library's default. Raises ConfigError when the library has no such level."""
     low, high = LEVELS[library]
     if level is None:
         return DEFAULT_LEVELS[library]
@@ -66,7 +66,7 @@ def checked_level(library: GzipLibrary, level: int | None) -> int:
 
 
 def gzip_compressor(library: GzipLibrary, level: int) -> Callable[[bytes], bytes] | None:
-    """Makes a gzip member of bytes; None for PYARROW, which compresses by itself."""
+    """Returns a function that makes a gzip member of bytes; None for PYARROW, which compresses by itself."""
     if library is GzipLibrary.ISAL:
         isal = import_module("isal.isal_zlib")
         return lambda data: bytes(isal.compress(data, level, wbits=GZIP_WINDOW))

@@ -1,8 +1,9 @@
-"""The hashes and checksums of Hudi's formats: Java's string hash for the file group of a key in the metadata table,
-xxHash64 for the names of columns and partitions (HashID), CRC32C and CRC32 of HFile blocks (ChecksumType of HBase).
+"""Computes the hashes and checksums of Hudi's formats.
 
-Where a record index has file groups for each data partition, their number and the first are the partition's
-(metadata_table.partitions.row_level). Native libraries are used where they are installed.
+Java's string hash gives the file group of a key in the metadata table; xxHash64 is for the names of columns and
+partitions (HashID); CRC32C and CRC32 are for HFile blocks (ChecksumType of HBase). A record index may have file groups
+for each data partition: their number and the first are then the partition's (metadata_table.partitions.row_level).
+Native libraries are used where they are installed.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ except ImportError:
 
 _MASK_32 = (1 << 32) - 1
 _FEW = 64
-"""Below this many keys one after the other is as fast."""
+"""For fewer keys, hashing one after the other is as fast."""
 _SHOWN = 80
 _ASCII_END = 0x80
 
 
 def java_string_hash(text: str) -> int:
-    """`String.hashCode()`: the 31-polynomial over UTF-16 units in wrapping 32-bit arithmetic, as a signed integer."""
+    """Returns `String.hashCode()`: the 31-polynomial over UTF-16 units, as a wrapped signed 32-bit integer."""
     value = 0
     units = text.encode("utf-16-le", "surrogatepass")
     for index in range(0, len(units), 2):
@@ -43,7 +44,7 @@ def java_string_hash(text: str) -> int:
 
 
 def file_group_index(key: str, count: int) -> int:
-    """Which of `count` file groups holds `key` (mapRecordKeyToFileGroupIndex). ValueError unless there are some."""
+    """Returns which of `count` file groups holds `key` (mapRecordKeyToFileGroupIndex). Raises ValueError below 1."""
     _require_groups(count)
     # In Java the smallest int has no absolute value, and its remainder is negative; the outer abs makes it positive.
     return abs(java_string_hash(key)) % count
@@ -55,7 +56,7 @@ def file_group_indexes(keys: Sequence[str], count: int) -> NDArray[np.int64]:
 
 
 def group_indexes(keys: pa.Array, count: int) -> NDArray[np.int32]:
-    """As file_group_indexes, for a string array without nulls: 0.1 µs for a key of 36 ASCII characters."""
+    """Returns what file_group_indexes does, for a string array without nulls: 0.1 µs for a key of 36 ASCII letters."""
     _require_groups(count)
     if count == 1 or not len(keys):
         return np.zeros(len(keys), dtype=np.int32)
@@ -63,7 +64,7 @@ def group_indexes(keys: pa.Array, count: int) -> NDArray[np.int32]:
 
 
 def string_hashes(texts: pa.Array) -> NDArray[np.int32]:
-    """java_string_hash of each text, without nulls. Raises UnsupportedError for one that is no UTF-8."""
+    """Returns java_string_hash of each text of an array without nulls. Raises UnsupportedError if one is no UTF-8."""
     if not len(texts):
         return np.zeros(0, dtype=np.int32)
     offsets, data = octets(texts)
@@ -98,7 +99,7 @@ def _text_hashes(texts: Sequence[str]) -> NDArray[np.int32]:
 
 
 def _hashes(units: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Of texts whose UTF-16 units follow each other."""
+    """Returns the hashes of texts whose UTF-16 units follow each other."""
     values = np.zeros(len(lengths), dtype=np.uint32)
     longest = int(lengths.max())
     if longest == int(lengths.min()):
@@ -123,7 +124,7 @@ _P1, _P2, _P3, _P4, _P5 = (
 
 
 def xxh64(data: bytes, seed: int) -> int:
-    """The hash, unsigned; `seed` is unsigned 64 bits."""
+    """Returns the unsigned hash; `seed` is unsigned 64 bits."""
     return int(_native(data, seed)) if _native is not None else xxh64_python(data, seed)
 
 
@@ -178,7 +179,7 @@ except ImportError:
 _POLYNOMIAL = 0x82F63B78
 _LANE = 128
 _ONES = bytes.fromhex("54641f64")
-"""What turns a register of zeros into the one of ones that a CRC begins with."""
+"""Bytes that turn a register of zeros into the register of ones that a CRC begins with."""
 
 
 def crc32c(data: bytes | memoryview) -> int:
@@ -188,7 +189,7 @@ def crc32c(data: bytes | memoryview) -> int:
 
 
 def crc32c_numpy(data: bytes | memoryview) -> int:
-    """By NumPy, at some 100 MB/s: a CRC is linear over GF(2), so the bytes of all lanes are looked up at once."""
+    """Returns the CRC by NumPy, some 100 MB/s: a CRC is linear over GF(2), so it looks up all lanes at once."""
     # Leading zero bytes leave a register of zeros as it is, so the data may be padded in front to whole lanes.
     padding = bytes(-(len(_ONES) + len(data)) % _LANE)
     lanes = np.frombuffer(b"".join((padding, _ONES, data)), dtype=np.uint8).reshape(-1, _LANE)
@@ -203,7 +204,7 @@ def crc32c_numpy(data: bytes | memoryview) -> int:
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[NDArray[np.uint32], list[list[int]]]:
-    """The register of each byte at each place of a lane of zeros; at the first four places as lists, too."""
+    """Returns the register of each byte at each place of a lane of zeros, and the first four places as lists."""
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = np.where(table & 1, (table >> 1) ^ np.uint32(_POLYNOMIAL), table >> 1).astype(np.uint32)
@@ -215,4 +216,4 @@ def _tables() -> tuple[NDArray[np.uint32], list[list[int]]]:
 
 
 CHECKSUMS: dict[int, Callable[[Any], int] | None] = {0: None, 1: zlib.crc32, 2: crc32c}
-"""By the number in a block header: NULL (words are there but mean nothing), CRC32, CRC32C."""
+"""Functions by the number in a block header: NULL (words are there but mean nothing), CRC32, CRC32C."""

@@ -1,4 +1,4 @@
-"""Base files in ORC, read stripe by stripe (AvroOrcUtils says how Hudi stores Avro types in ORC)."""
+"""Reads base files in ORC stripe by stripe. AvroOrcUtils says how Hudi stores Avro types in ORC."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ _UTC = frozenset({"", "UTC", "GMT", "Z", "Etc/UTC"})
 
 
 class OrcBaseFile:
-    """An open ORC file; the caller closes `file`, `path` names it in errors: CorruptFileError when it is no ORC file,
-    is cut or does not decode; UnsupportedError for what Arrow does not read; StorageError.
+    """An open ORC file. The caller closes `file`; `path` names it in errors. Raises CorruptFileError when it is no ORC
+    file, is cut or does not decode; UnsupportedError for what Arrow does not read; StorageError.
     """
 
     def __init__(self, file: BinaryIO, path: str, limits: SizeLimits = NO_OPTIONS) -> None:
-        """Raises SizeLimitError, before a stripe is read, when its tail claims more of one than allowed."""
+        """Reads the tail and the schema. `batches` compares each stripe with `limits`, by the tail's claims, before it
+        reads the stripe, and raises SizeLimitError.
+        """
         self.path = path
         self._source = file
         self._limits = limits
@@ -40,9 +42,9 @@ class OrcBaseFile:
         return int(self._file.nrows)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows in file order, a stripe each, with all columns or the top-level ones named; names that the file
-        lacks are ignored. Timestamps are moments in microseconds, as Hudi's: ORC keeps the local time of the writer's
-        zone.
+        """Yields the rows in file order, one batch per stripe, with all columns or the named top-level ones; names that
+        the file lacks are ignored. Timestamps are moments in microseconds, as Hudi's are; ORC keeps the local time of
+        the writer's zone.
         """
         chosen = set(self.schema.names if columns is None else columns)
         # At least one column is read, since a batch without columns has no rows.
@@ -74,7 +76,7 @@ def _has_timestamps(kind: pa.DataType) -> bool:
 
 
 def _micros(array: pa.Array, zone: str) -> pa.Array:
-    """The array with its timestamps, local time of `zone` in nanoseconds, as moments in microseconds of UTC."""
+    """Returns the array with its timestamps, local times of `zone` in nanoseconds, as microseconds of UTC."""
     kind = array.type
     if pa.types.is_timestamp(kind):
         wall = pc.cast(array, pa.timestamp("us"), safe=False)
@@ -99,9 +101,9 @@ def _micros(array: pa.Array, zone: str) -> pa.Array:
 
 _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
 _LZ4_FRAME = bytes.fromhex("04224d18607073")
-"""The head of an LZ4 frame without checksums, in blocks of 4 MiB at most."""
+"""The head of an LZ4 frame without checksums, in blocks of at most 4 MiB."""
 _MAX_TAIL = 64 << 20
-"""Of a footer or a chunk of one; Hudi's schemas make some kilobytes."""
+"""The most bytes of a footer or of one of its chunks. Hudi's schemas make some kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class Stripe:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What the tail of an ORC file says: compression, bytes of a compressed chunk at most, and the stripes."""
+    """The tail of an ORC file: the compression, the most bytes of a compressed chunk, and the stripes."""
 
     codec: int
     block: int
@@ -122,7 +124,7 @@ class Tail:
 
 
 def read_tail(file: BinaryIO, path: str) -> Tail:
-    """The tail (ORC specification, "File Tail"). Raises CorruptFileError or UnsupportedError naming `path`."""
+    """Reads the tail (ORC specification, "File Tail"). Raises CorruptFileError or UnsupportedError naming `path`."""
     size = file.seek(0, 2)
     tail = _read(file, max(0, size - 256), min(size, 256), path)
     length = tail[-1] if tail else 0
@@ -130,7 +132,7 @@ def read_tail(file: BinaryIO, path: str) -> Tail:
         raise CorruptFileError(f"an ORC file of {size} bytes has no room for its postscript", path=path)
     postscript = _numbers(tail[-1 - length : -1], path)
     codec, block = postscript.get(2, _NONE), postscript.get(3, 256 << 10)
-    if block < 1:  # to zlib no bytes at most are as many as there are
+    if block < 1:  # zlib takes a limit of 0 bytes for no limit
         raise CorruptFileError(f"an ORC postscript names compressed chunks of {block} bytes", path=path)
     start = size - 1 - length - postscript.get(1, 0)
     footer = _plain(_read(file, start, postscript.get(1, 0), path), codec, min(block, _MAX_TAIL), path)
@@ -143,7 +145,7 @@ def read_tail(file: BinaryIO, path: str) -> Tail:
 
 
 def writer_zones(file: BinaryIO, path: str, tail: Tail) -> list[str]:
-    """The writer's time zone for each stripe, from its footer (ORC specification, "Stripe Footer"), or `""`."""
+    """Returns the writer's time zone of each stripe, or `""`, from the stripe's footer (ORC specification)."""
     most = min(tail.block, _MAX_TAIL)
     footers = (_read(file, stripe.start + stripe.length, stripe.footer_length, path) for stripe in tail.stripes)
     return [_zone(_plain(footer, tail.codec, most, path), path) for footer in footers]
@@ -172,7 +174,7 @@ def _read(file: BinaryIO, start: int, length: int, path: str) -> bytes:
 
 
 def _plain(data: bytes, codec: int, most: int, path: str) -> bytes:
-    """A section, decompressed: chunks of a three-byte head, with the length and whether it is compressed, and bytes."""
+    """Returns a section, decompressed. A chunk's head has three bytes: the length, and whether it is compressed."""
     if codec == _NONE:
         return data
     source, parts, room = Reader(data, path), [], _MAX_TAIL

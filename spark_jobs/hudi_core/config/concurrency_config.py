@@ -1,5 +1,6 @@
 """Options of concurrent writing: clocks, heartbeats, conflicts, failed writes, and the table's lock: where it is, how
-long it is waited for, and how long a lease is (HoodieLockConfig). How often a lock is tried: transaction/locks/base.py.
+long a process waits for it, and how long a lease is valid (HoodieLockConfig). transaction/locks/base.py says how often
+a lock is tried.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ class Strategy(Enum):
     SIMPLE = "SimpleConcurrentFileWritesConflictResolutionStrategy"
     """The first to commit wins."""
     PREFER_WRITER = "PreferWriterConflictResolutionStrategy"
-    """A service gives way to writers, also to those that have not committed yet."""
+    """A service gives way to writers, also to writers that have not committed yet."""
     BUCKET = "BucketIndexConcurrentFileWritesConflictResolutionStrategy"
-    """As SIMPLE, for file groups that are buckets: two writers that create one bucket give it two file ids."""
+    """Like SIMPLE, for file groups that are buckets: two writers that create one bucket give it two file ids."""
 
 
 def _strategy(value: str) -> Strategy:
@@ -35,7 +36,7 @@ def _strategy(value: str) -> Strategy:
 
 
 MAX_SILENCE_MS: Final = 24 * 3600 * 1000
-"""The longest that a run may be silent before it counts as dead, whatever its claim says: a day."""
+"""The longest silence of a run. After it, the run counts as dead, whatever its claim says: a day."""
 HEARTBEAT_INTERVAL_MS = number("hoodie.client.heartbeat.interval_in_ms", 60_000, within=(1, MAX_SILENCE_MS))
 HEARTBEAT_MISSES = number("hoodie.client.heartbeat.tolerable.misses", 2, within=(1, 1000))
 CLOCK_SKEW_MS = number("hoodie.time.generator.max_expected_clock_skew_ms", 200, within=(0, 60_000))
@@ -71,14 +72,14 @@ STALLED_MINUTES = number("airflow_hudi.doctor.stuck_minutes", 60, within=(0, 10*
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatConfig:
-    """The rhythm of a run's heartbeat: milliseconds between two, and how many may be missed."""
+    """The rhythm of a run's heartbeat: milliseconds between two beats, and how many may be missed."""
 
     interval_ms: int = HEARTBEAT_INTERVAL_MS.field()
     tolerable_misses: int = HEARTBEAT_MISSES.field()
 
     @staticmethod
     def of(options: Mapping[str, str]) -> HeartbeatConfig:
-        """Reads the heartbeat options; raises ConfigError for a silence of more than MAX_SILENCE_MS."""
+        """Reads the heartbeat options. Raises ConfigError for a silence of more than MAX_SILENCE_MS."""
         beat = read_fields(HeartbeatConfig, options)
         if beat.interval_ms * beat.tolerable_misses > MAX_SILENCE_MS:
             message = f"{HEARTBEAT_INTERVAL_MS.name} times {HEARTBEAT_MISSES.name} is more than a day"
@@ -132,7 +133,7 @@ _PORT = re.compile(r":\d+$")
 
 @dataclass(frozen=True, slots=True)
 class LockConfig:
-    """The file-system lock; minutes (0: never) and milliseconds."""
+    """The file-system lock. Times are in minutes (0: never) and milliseconds."""
 
     path: str
     """The lock file, relative to the table, or to `outside`."""
@@ -143,7 +144,9 @@ class LockConfig:
 
     @staticmethod
     def of(options: Mapping[str, str], uri: str = "") -> LockConfig:
-        """Of the table at `uri`. A relative folder is below the table; for Hudi, below its working directory."""
+        """Reads the options for the table at `uri`. A relative folder is below the table; for Hudi, below its working
+        directory.
+        """
         folder = LOCK_PATH.read(options)
         expire, wait = LOCK_EXPIRE_MINUTES.read(options), LOCK_WAIT_MS.read(options)
         if folder is None:
@@ -168,7 +171,9 @@ class ZookeeperConfig:
 
     @staticmethod
     def of(options: Mapping[str, str], base_path: str, lock_key: str) -> ZookeeperConfig:
-        """The lock at `<base_path>/<lock_key>`; raises ConfigError for values that Curator or Hudi refuse or change."""
+        """Returns the lock at `<base_path>/<lock_key>`. Raises ConfigError for values that Curator or Hudi refuse or
+        change.
+        """
         url = required(ZOOKEEPER_URL, options)
         port = ZOOKEEPER_PORT.read(options)
         hosts = url.partition("/")[0].split(",")
@@ -189,7 +194,7 @@ class ZookeeperConfig:
 
 @dataclass(frozen=True, slots=True)
 class LeaseConfig:
-    """A storage lease; seconds, and milliseconds to wait."""
+    """A storage lease. Times are in seconds, the time to wait in milliseconds."""
 
     validity_seconds: int = LEASE_VALIDITY_SECONDS.field()
     renew_seconds: int = LEASE_RENEW_SECONDS.field()
@@ -197,7 +202,7 @@ class LeaseConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> LeaseConfig:
-        """Raises ConfigError unless the lease outlives ten renewals, which is Hudi's rule (StorageBasedLockConfig)."""
+        """Reads the options. Raises ConfigError unless the lease outlives ten renewals (StorageBasedLockConfig)."""
         lease = read_fields(LeaseConfig, options)
         if lease.validity_seconds < 10 * lease.renew_seconds:
             raise ConfigError(
@@ -210,7 +215,7 @@ class LeaseConfig:
 
 @dataclass(frozen=True, slots=True)
 class DynamodbConfig:
-    """A lock in DynamoDB: table, key, where it is, and how to create the table. Milliseconds."""
+    """A lock in DynamoDB: table, key, where it is, and how to create the table. Times are in milliseconds."""
 
     table: str
     key: str
@@ -219,12 +224,12 @@ class DynamodbConfig:
     wait_ms: int = LOCK_WAIT_MS.field()
     lease_ms: int = LOCK_WAIT_MS.field()
     provisioned: tuple[int, int] | None = None
-    """Read and write capacity; None is billing by request."""
+    """Read and write capacity. None means billing by request."""
     creation_ms: int = DYNAMODB_CREATION_MS.field()
 
     @staticmethod
     def of(options: Mapping[str, str], key: str) -> DynamodbConfig:
-        """Reads the options; raises ConfigError without a table or with an empty key."""
+        """Reads the options. Raises ConfigError without a table or with an empty key."""
         if not key:
             message = f"the lock has no key: the table has no name and {DYNAMODB_PARTITION_KEY.name} is not set"
             raise ConfigError(message, remedy="set this option to a name that all writers of the table use")
@@ -245,7 +250,7 @@ class DynamodbConfig:
 
 
 def required(key: ConfigKey[str | None], options: Mapping[str, str]) -> str:
-    """The value of an option that has no default; raises ConfigError naming it."""
+    """Returns the value of an option that has no default. Raises ConfigError naming an option that is not set."""
     value = key.read(options)
     if value is None:
         raise ConfigError(f"{key.name} is not set", remedy=f"{key.name}: {key.doc}; the same on all writers")
@@ -253,5 +258,5 @@ def required(key: ConfigKey[str | None], options: Mapping[str, str]) -> str:
 
 
 def writers_base_path(options: Mapping[str, str], uri: str) -> str:
-    """The table's address in the names of locks: `hoodie.base.path`, else `uri`, with s3:// for s3a:// (s3aToS3)."""
+    """Returns the table's address in the names of locks: `hoodie.base.path`, else `uri`, with s3:// for s3a://."""
     return _S3A.sub("s3://", BASE_PATH.read(options) or uri)

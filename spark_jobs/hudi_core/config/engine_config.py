@@ -1,6 +1,6 @@
-"""The engines, and what a process does of a run; options of the local engine: what `--engine auto` gives it, how many
-processors and how much memory it takes; how much a plan is, which is compared with these; and which Python modules
-every engine needs. Whether executors have them: hudi_spark/probe.py.
+"""The engines, and which work a process does itself; options of the local engine: what `--engine auto` gives it, how
+many processors and how much memory it takes; the extent of a plan, which is compared with these; and the Python modules
+that every engine needs. hudi_spark/probe.py finds out whether executors have them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from hudi_core.config.keys import MAX_INT, keys_in, number, read_fields
 
 SPARK: Final = "spark"
 ENGINES: Final = (SPARK, "auto", "local")
-"""Where work is done, by the word of a command or a task."""
+"""The places of work, by the word in a command or a task."""
 
 
 class Mode(Enum):
-    """What is done in this process: `look` only finds whether there is work, `auto` does what is small, `local` all."""
+    """The work of this process: `look` only finds out whether there is work, `auto` does small work, `local` all."""
 
     LOOK = "look"
     AUTO = "auto"
@@ -27,9 +27,9 @@ class Mode(Enum):
 
 
 NEEDED_MODULES = {"pyarrow": "columns, Parquet, and the data files of object stores", "numpy": "columns"}
-"""What every unit needs beside fastavro and sqlglot, of which the zip has copies; main.py has words of its own."""
+"""Modules that every unit needs beside fastavro and sqlglot, which the zip has. main.py has its own words for them."""
 OPTIONAL_MODULES = {"polars": "Avro log records"}
-"""Modules without which a unit takes longer: fastavro decodes them then (codec.avro.arrow)."""
+"""Modules without which a unit takes longer, since fastavro decodes then (codec.avro.arrow)."""
 
 _MAX = 2**53
 
@@ -61,8 +61,8 @@ class EngineConfig:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much a plan is: units, the bytes of the files that they read (counted up to what decides), and those of the
-    largest. `for_spark`: why it is for Spark, however little it is.
+    """The extent of a plan: units, the bytes of the files that they read (counted until they decide), and the bytes of
+    the largest unit. `for_spark` says why the plan is for Spark, however small it is.
     """
 
     units: int = 1
@@ -80,5 +80,5 @@ class Extent:
         return Extent(units, total, largest)
 
     def __or__(self, other: Extent) -> Extent:
-        """What holds both, one after the other."""
+        """Returns the extent of two plans that run one after the other."""
         return Extent(max(self.units, other.units), max(self.size, other.size), max(self.largest, other.largest))

@@ -1,5 +1,6 @@
-"""Typed configuration keys under Hudi's own names. Each key stands with its older names beside the dataclass that it
-fills: in this folder, and of services in services/ below it."""
+"""Typed configuration keys under Hudi's own names. Each key is, with its older names, beside the dataclass that it
+fills: in this folder, or for services in services/ below it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _KEY = "key"
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey(Generic[T_co]):
-    """One option: its name, default, older names, and how its text is read. `said`: what options.json has not."""
+    """One option: name, default, older names, how its text is read. `said` is a meaning that options.json lacks."""
 
     name: str
     default: T_co
@@ -38,11 +39,11 @@ class ConfigKey(Generic[T_co]):
 
     @property
     def doc(self) -> str:
-        """Its meaning, for docs/reference/options.md and as the remedy for a text that is not valid."""
+        """The meaning of the option, for docs/reference/options.md and as the remedy for a text that is not valid."""
         return self.said or _meanings().get(self.name, "")
 
     def read(self, options: Mapping[str, str], *, path: str | None = None) -> T_co:
-        """The value from `options`; raises ConfigError, naming the key and `path`, when its text is not valid."""
+        """Returns the value from `options`. Raises ConfigError naming the key and `path` when its text is not valid."""
         for name in (self.name, *self.aliases):
             text = options.get(name)
             if text is None:
@@ -58,25 +59,25 @@ class ConfigKey(Generic[T_co]):
         return any(name in options for name in (self.name, *self.aliases))
 
     def field(self) -> T_co:
-        """A field of a dataclass that `read_fields` reads by this key; its default is the key's."""
+        """Returns a field of a dataclass that `read_fields` reads by this key. Its default is the key's."""
         return dataclasses.field(default=self.default, metadata={_KEY: self})
 
 
 def read_fields(of: type[C], options: Mapping[str, str], *, source: str | None = None, **given: Any) -> C:
-    """An object of the dataclass `of`: fields in `given`, and those of a key as `options` say. Raises ConfigError."""
+    """Returns an object of the dataclass `of`, from `given` and from the keys in `options`. Raises ConfigError."""
     declared = {item.name: item.metadata.get(_KEY) for item in dataclasses.fields(cast(Any, of))}
     read = {name: key.read(options, path=source) for name, key in declared.items() if key and name not in given}
     return of(**read, **given)
 
 
 def keys_in(module: Mapping[str, object], *, but: Collection[object] = ()) -> tuple[ConfigKey[object], ...]:
-    """The options among the names of a module (its `globals()`), in the order of their definition, without `but`."""
+    """Returns the options in a module's `globals()`, in the order of their definition, without `but`."""
     return tuple(value for value in module.values() if isinstance(value, ConfigKey) and value not in but)
 
 
 @cache
 def _meanings() -> dict[str, str]:
-    """The meanings of options by name; also from the job's zip."""
+    """Returns the meanings of options by name, also from the job's zip."""
     meanings: dict[str, str] = json.loads((files("hudi_core.config") / "options.json").read_bytes())
     return meanings
 
@@ -104,12 +105,12 @@ def number(
 
 
 def name_list(value: str) -> tuple[str, ...]:
-    """A comma list without blanks and empty parts."""
+    """Returns the parts of a comma list, without blanks and empty parts."""
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
 def boolean(value: str) -> bool:
-    """`true` or `false` in any case."""
+    """Reads `true` or `false`, in any case."""
     lowered = value.lower()
     if lowered not in ("true", "false"):
         raise ValueError("not true or false")
@@ -117,12 +118,12 @@ def boolean(value: str) -> bool:
 
 
 def whole_number(low: int, high: int) -> Callable[[str], int]:
-    """Reads an integer within bounds, both inclusive."""
+    """Returns a parser of an integer within bounds, both inclusive."""
     return _within(int, "a whole number", low, high, lambda number: low <= number <= high)
 
 
 def real_number(low: float, high: float) -> Callable[[str], float]:
-    """Reads a number strictly between two bounds."""
+    """Returns a parser of a number strictly between two bounds."""
     return _within(float, "a number", low, high, lambda number: low < number < high)
 
 
@@ -142,10 +143,10 @@ def _within(
 
 
 def regular_expression(value: str) -> str:
-    """A regular expression that compiles, as it is. What Java reads in another way than Python is refused."""
+    """Returns a regular expression that compiles, as it is. Refuses one that Java reads in another way than Python."""
     try:
         with warnings.catch_warnings():
-            # Of `&&` and `[` in a set of characters, which are Java's for sets of sets.
+            # The warning is about `&&` and `[` in a set of characters, by which Java makes sets of sets.
             warnings.simplefilter("error", FutureWarning)
             re.compile(value)
     except (re.error, FutureWarning) as error:
@@ -154,12 +155,12 @@ def regular_expression(value: str) -> str:
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
-    """Reads one of `choices`, in any case; the value is as written in `choices`."""
+    """Returns a parser of one of `choices`, in any case. The value is as written in `choices`."""
     return _choice({choice.lower(): choice for choice in choices}, choices, str.lower)
 
 
 def member_of(kind: type[E], spelled: Callable[[str], str] = str.upper) -> Callable[[str], E]:
-    """Reads a member of an enum by its value, both as `spelled`."""
+    """Returns a parser of a member of an enum by its value. Text and value are compared as `spelled`."""
     return _choice({spelled(member.value): member for member in kind}, [member.value for member in kind], spelled)
 
 

@@ -1,8 +1,8 @@
 """Options of the metadata table (HoodieMetadataConfig), and of indexing: which indexes to build, and how long a build
-waits for writers. Names are Hudi's where it has them.
+waits for writers. Names are Hudi's where Hudi has them.
 
-Those of the metadata table describe how an index is initialized. Its modules take names and defaults from here, and
-check the text when they use it: a table may have options for an index that it does not have.
+The options of the metadata table describe how an index is initialized. Its modules take names and defaults from here,
+and check the text when they use it: a table may have options for an index that it does not have.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every option that this release reads, and the check of what a user sets."""
+"""Lists every option that this release reads, and checks the options that a user sets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMIT_KEYS: tuple[ConfigKey[object], ...] = tuple(
     )
     for kind in Limit
 )
-"""How large a file, or a part of one, may be."""
+"""The largest size of each sort of file, or of a part of one."""
 KEYS: tuple[ConfigKey[object], ...] = (
     *LOCK_KEYS,
     *WRITE_KEYS,
@@ -44,7 +44,7 @@ KEYS: tuple[ConfigKey[object], ...] = (
     *KEYGEN_KEYS,
     *LIMIT_KEYS,
 )
-"""Every option but those of metadata_config, which are checked when they are used."""
+"""Every option except those of metadata_config, which are checked when they are used."""
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +55,9 @@ _PLANS = {
     "compaction": "hoodie.compaction.",
     "log_compaction": "hoodie.log.compaction.blocks.",
 }
-"""By service how the options that only its planning reads begin."""
+"""By service, the beginning of the options that only its planning reads."""
 _ALIKE = 0.88
-"""How much of two names is the same; a letter more, less or other gives 0.95 and more."""
+"""How alike two names must be. A letter more, less or other gives 0.95 and more."""
 _OTHERS = frozenset(
     (
         "hoodie.bucket.index.max.num.buckets",
@@ -74,11 +74,11 @@ _OTHERS = frozenset(
         "hoodie.write.concurrency.early.conflict.detection.strategy",
     )
 )
-"""Options of Hudi that this release has no use for, with names as one that it has."""
+"""Options of Hudi that this release does not use. Their names look like those of its own options."""
 
 
 def planned_before(service: str, instant: str, options: Iterable[str]) -> str | None:
-    """What a run says whose `options` are read by planning alone, and whose plan was made before; None without any."""
+    """Returns the note on `options` that only planning reads, for a plan that was made before; None without any."""
     prefix = _PLANS.get(service)
     if prefix is None:
         return None
@@ -88,7 +88,7 @@ def planned_before(service: str, instant: str, options: Iterable[str]) -> str | 
 
 
 def misspelt(options: Mapping[str, str]) -> dict[str, str]:
-    """The options under `hoodie.` that do not exist and look like one of this release, by the name of that."""
+    """Returns the options under `hoodie.` that do not exist, each with the name of this release that it looks like."""
     unknown = (name for name in options if name.lower().startswith("hoodie.") and name not in _NAMES | _OTHERS)
     alike_names = {name: difflib.get_close_matches(name, _NAMES, 1, _ALIKE) for name in unknown}
     return {name: alike[0] for name, alike in alike_names.items() if alike}
@@ -101,7 +101,7 @@ def warn_of_misspelt(options: Mapping[str, str]) -> None:
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """ConfigError for an option of ours that does not exist, or a known one that is not valid; Hudi's others pass."""
+    """Raises ConfigError for an unknown option under `airflow_hudi.`, and for any known one that is not valid."""
     unknown = sorted(
         name for name in options if name.strip().lower().startswith("airflow_hudi.") and name not in _NAMES
     )

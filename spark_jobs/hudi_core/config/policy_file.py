@@ -17,7 +17,7 @@
       - {table: sales/returns, policy: nightly}
 
 A file that has neither `policies` nor `tables` is one policy. A mistake is in the line of its name, or of its item.
-When a service is due by one: services/policy.py.
+services/policy.py says when a service is due by a policy.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from hudi_core.storage.registry import scheme_of
 P = ParamSpec("P")
 T = TypeVar("T")
 MAX_BYTES: Final = 1 << 20
-"""Of a file of policies."""
+"""The most bytes of a file of policies."""
 _POLICY: Final = ("services", "budget", "quiet_hours", "alerts", "options", "pool")
 _DEFAULT: Final = "default"
 _SLASHES: Final = re.compile("/+")
@@ -55,15 +55,15 @@ _TAGS: Final = frozenset(
 
 @dataclass(frozen=True)
 class TablePolicies:
-    """The policies of a file by name, and which table has which; `tables` are in the order of the file."""
+    """The policies of a file by name, and the policy of each table. `tables` are in the order of the file."""
 
     policies: Mapping[str, Policy]
     tables: Mapping[str, Policy] = field(default_factory=dict)
 
     def of(self, table: str) -> Policy:
-        """The policy of a table: that of its entry, else of the longest relative entry that its address ends with, as
-        entries may be below a connection's base path; else `default`, else the only one. An address may be written in
-        several ways (place_of). Raises ConfigError.
+        """Returns the policy of a table: that of its entry; else of the longest relative entry that its address ends
+        with, since entries may be below a connection's base path; else `default`; else the only one. An address may be
+        written in several ways (place_of). Raises ConfigError.
         """
         place = place_of(table)
         parts = place.split("/")
@@ -85,7 +85,7 @@ class TablePolicies:
 
 
 def place_of(address: str) -> str:
-    """An address as addresses are compared: a local one without scheme, no slash twice or at the end. ConfigError."""
+    """Returns an address for comparisons: without scheme if local, no slash twice or at the end. Raises ConfigError."""
     scheme = scheme_of(address)
     if scheme != "file":
         return f"{scheme}://{_SLASHES.sub('/', address.split('://', 1)[1]).rstrip('/')}"
@@ -93,7 +93,7 @@ def place_of(address: str) -> str:
 
 
 def read_policies(path: str) -> TablePolicies:
-    """The policies of a file of this machine. Raises ConfigError as parse_policies, and where it cannot be read."""
+    """Returns the policies of a local file. Raises ConfigError for an unreadable file, and as parse_policies."""
     try:
         with Path(path).open("rb") as stream:
             return parse_policies(stream.read(MAX_BYTES + 1), path=path)
@@ -103,7 +103,7 @@ def read_policies(path: str) -> TablePolicies:
 
 
 def parse_policies(text: str | bytes, *, path: str) -> TablePolicies:
-    """The policies of a file. Raises ConfigError naming `path` and the line."""
+    """Returns the policies of a file. Raises ConfigError naming `path` and the line."""
     if len(text) > MAX_BYTES:
         message = f"a file of policies has {len(text)} bytes, more than {MAX_BYTES}"
         raise ConfigError(message, path=path, remedy="spread its tables over several files")
@@ -139,7 +139,7 @@ def parse_policies(text: str | bytes, *, path: str) -> TablePolicies:
 
 
 class _Node:
-    """A node of the document, which knows its line: that of `key`, its name, where it has one."""
+    """A node of the document, which knows its line. With a `key`, its name, that is the line of the key."""
 
     def __init__(self, node: yaml.Node, path: str, key: yaml.Node | None = None) -> None:
         self._node = node
@@ -159,7 +159,7 @@ class _Node:
             raise self.error(f"{text!r} {error}") from error
 
     def checked(self, make: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-        """What `make` returns, whose own checks are mistakes here."""
+        """Returns the result of `make`. Errors of its own checks become mistakes of this node."""
         try:
             return make(*given, **named)
         except HudiError as error:
@@ -184,7 +184,7 @@ class _Node:
         return [_Node(item, self._path) for item in self._node.value]
 
     def members(self) -> dict[str, _Node]:
-        """The nodes of a mapping by name; none of what is empty."""
+        """Returns the nodes of a mapping by name; none for an empty node."""
         if self.is_empty:
             return {}
         if not isinstance(self._node, yaml.MappingNode):

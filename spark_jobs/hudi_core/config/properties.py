@@ -15,7 +15,7 @@ _FOREIGN = re.compile(r"[^ -~]+")
 
 
 def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
-    """The properties in file order, the last of a repeated key winning; raises CorruptFileError naming `path`."""
+    """Returns the properties in file order. The last of a repeated key wins. Raises CorruptFileError naming `path`."""
     if b"\x00" in data:
         raise CorruptFileError(
             "the file holds NUL bytes, so it is not a properties file", path=path, remedy="restore it from a backup"
@@ -28,7 +28,7 @@ def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
 
 
 def render_properties(properties: Mapping[str, str], *, comments: Iterable[str] = ()) -> bytes:
-    """The text that parses to `properties`, as Properties.store escapes it, after a `#` line for each of `comments`."""
+    """Returns the text of `properties`, escaped as by Properties.store, after a `#` line for each of `comments`."""
     lines = [f"#{' '.join(comment.split())}" for comment in comments]
     lines += [
         f"{_escape(key, all_blanks=True)}={_escape(value, all_blanks=False)}" for key, value in properties.items()
@@ -37,7 +37,7 @@ def render_properties(properties: Mapping[str, str], *, comments: Iterable[str] 
 
 
 def _escape(text: str, *, all_blanks: bool) -> str:
-    """A key's blanks are all escaped; of a value's only the leading one, which would be taken for a separator's."""
+    """Returns the escaped text: all blanks of a key; of a value only a leading one, which looks like a separator's."""
     escaped = _FOREIGN.sub(_unicode, text.translate(_ESCAPED))
     if all_blanks:
         return escaped.replace(" ", "\\ ")
@@ -67,7 +67,7 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """The key ends at the first unescaped `=`, `:` or blank; blanks around one `=` or `:` belong to neither."""
+    """Returns key and value. The key ends at the first unescaped `=`, `:` or blank. Blanks around it are in neither."""
     match = _KEY_END.search(line)
     if match is None:
         return line, ""

@@ -1,5 +1,5 @@
 """Options of writing base files and merging rows (HoodieWriteConfig), of key generators, buckets and queries, and of
-the size of plans. Rows beyond the memory of a merge go to files: filegroup/merge/payload_store.py.
+the size of plans. filegroup/merge/payload_store.py writes rows beyond the memory of a merge to files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from hudi_core.config.keys import (
 
 _MAX = 2**53
 _MOST_SORTED = 512 << 20
-"""Arrow takes texts of a column as one array of 2 GiB at most; the last batch, or overlapping pieces, come on top."""
+"""The most bytes of rows in one sort: Arrow takes texts of a column as one array of at most 2 GiB. The last batch, or
+overlapping pieces, come on top.
+"""
 
 PARQUET_CODEC = ConfigKey(
     "hoodie.parquet.compression.codec", None, one_of("UNCOMPRESSED", "SNAPPY", "GZIP", "LZ4", "LZ4_RAW", "ZSTD")
@@ -44,7 +46,7 @@ MERGE_FUNCTION = optional("airflow_hudi.merge.function")
 USE_RECORD_POSITIONS = flag("hoodie.merge.use.record.positions", default=True)
 MEMORY_BYTES = number("airflow_hudi.memory.bytes", 1 << 30, within=(1 << 20, _MAX))
 QUERY_MEMORY_BYTES = 256 << 20
-"""What a task of a query holds where `airflow_hudi.memory.bytes` is not set."""
+"""The memory of a task of a query when `airflow_hudi.memory.bytes` is not set."""
 BATCH_ROWS = number("airflow_hudi.batch.rows", 65_536, within=(1, 10**7))
 VERIFY = ConfigKey("airflow_hudi.verify", "counts", one_of("counts", "full"))
 PLAN_MAX_BYTES: ConfigKey[int | None] = ConfigKey("airflow_hudi.plan.max.bytes", None, whole_number(1, _MAX))
@@ -80,12 +82,12 @@ class WriteConfig:
 
     @property
     def merged_bytes(self) -> int:
-        """Bytes of sorted pieces that a task merges at once, at least."""
+        """The least bytes of sorted pieces that a task merges at once."""
         return min(_MOST_SORTED, self.memory_bytes // 8)
 
     @property
     def piece_bytes(self) -> int:
-        """Bytes of a piece of sorted rows: a merge holds some of each part of `sorted_bytes`."""
+        """Bytes of a piece of sorted rows. A merge holds some pieces of each part of `sorted_bytes`."""
         return min(1 << 20, max(64 << 10, self.sorted_bytes // 64))
 
     @staticmethod
@@ -134,7 +136,7 @@ KEYGEN_KEYS = keys_in(globals(), but=WRITE_KEYS)
 
 
 def with_properties(properties: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
-    """The options, and those that the table's properties hold, which come first."""
+    """Returns the options together with those in the table's properties, which take precedence."""
     return {**options, **properties}
 
 

@@ -28,7 +28,7 @@ from hudi_core.storage.one_look import once
 
 
 def timeline_zone(config: TableConfig, options: Mapping[str, str]) -> str:
-    """UTC when the properties say so, else the option, else LOCAL: the table does not record its writer's zone."""
+    """Returns UTC when the properties say so, else the option, else LOCAL: the table does not record its zone."""
     return config.timezone if config.timezone == "UTC" else TIMELINE_ZONE.read(options)
 
 
@@ -74,7 +74,7 @@ class TableConfig:
     version: int
     layout_version: int
     partition_fields: tuple[str, ...]
-    """Column names; a custom key generator's `column:TYPE` is cut to the column."""
+    """Column names. Of a custom key generator's `column:TYPE`, only the column is kept."""
     base_file_format: str
     metadata_partitions: frozenset[str]
     metadata_partitions_inflight: frozenset[str]
@@ -87,7 +87,7 @@ class TableConfig:
     table_type: str = TABLE_TYPE.field()
     record_key_fields: tuple[str, ...] = RECORD_KEYS.field()
     ordering_fields: tuple[str, ...] = ORDERING.field()
-    """The precombine column; several only from version 9 on."""
+    """The precombine column. Only version 9 and later have several."""
     payload_class: str | None = PAYLOAD.field()
     """The class of `hoodie.compaction.payload.class`; None when the properties have none."""
     populate_meta_fields: bool = POPULATE_META.field()
@@ -100,7 +100,7 @@ class TableConfig:
 
     @property
     def dropped_columns(self) -> tuple[str, ...]:
-        """The partition columns where data files lack them; those of Hudi's row writer are in the table's schema."""
+        """The partition columns, when data files lack them. Those of Hudi's row writer are in the table's schema."""
         return self.partition_fields if self.drop_partition_columns else ()
 
     @property
@@ -109,12 +109,12 @@ class TableConfig:
 
     @property
     def is_of_hudi_1(self) -> bool:
-        """Whether Hudi 1.x wrote the properties: it names the timeline's folder, in version 6, too; 0.15 does not."""
+        """Whether Hudi 1.x wrote the properties. It names the timeline's folder, also in version 6; 0.15 does not."""
         return self.features.merge_modes or TIMELINE_FOLDER.name in self.raw
 
     @property
     def features(self) -> TableVersion:
-        """What the table's version has; raises UnsupportedVersionError for one that this release does not handle."""
+        """The features of the table's version. Raises UnsupportedVersionError for one that is not handled here."""
         return require_supported(self.version, self.layout_version, self.path)
 
     @staticmethod
@@ -128,18 +128,18 @@ class TableConfig:
 
     @staticmethod
     def parse(data: bytes, *, path: str = PROPERTIES, any_version: bool = True) -> TableConfig:
-        """The properties as typed values. Raises CorruptFileError (checksum, missing keys) or ConfigError naming
-        `path`. Unless `any_version`, also UnsupportedVersionError, before any other key is evaluated, and
-        UnsupportedError for LANCE.
+        """Returns the properties as typed values. Raises CorruptFileError (checksum, missing keys) or ConfigError
+        naming `path`. Without `any_version`, also raises UnsupportedVersionError, before any other key is evaluated,
+        and UnsupportedError for LANCE.
         """
         return TableConfig.of(parse_properties(data, path=path), path=path, any_version=any_version)
 
     @staticmethod
     def of(raw: Mapping[str, str], *, path: str = PROPERTIES, any_version: bool = True) -> TableConfig:
-        """As parse, of the file's keys and values."""
+        """Returns what `parse` does, from the file's keys and values."""
         _check_whole(raw, path)
         version = VERSION.read(raw, path=path)
-        # Without the key it is layout 1, which only tables before version 8 may do (TimelineLayoutVersion).
+        # Only tables before version 8 may lack the key; they have layout 1 (TimelineLayoutVersion).
         layout = LAYOUT.read(raw, path=path) if LAYOUT.is_set(raw) else 1 if version < 8 else 2
         if not any_version:
             require_supported(version, layout, path)
@@ -169,13 +169,13 @@ class TableConfig:
 
 
 def table_checksum(database: str, name: str) -> int:
-    """CRC32 of `database.name` in UTF-8 (HoodieTableConfig.generateChecksum)."""
+    """Returns the CRC32 of `database.name` in UTF-8 (HoodieTableConfig.generateChecksum)."""
     return zlib.crc32(f"{database}.{name}".encode())
 
 
 def _read_valid(storage: Storage, main: str, backup: str) -> TableConfig:
-    """The file, else its backup: a writer creates the backup, deletes the file, writes it again and deletes the backup
-    (HoodieTableConfig.modify). While a backup exists, an unreadable pair is tried a few times.
+    """Reads the file, else its backup. A writer creates the backup, deletes the file, writes it again and deletes the
+    backup (HoodieTableConfig.modify). While a backup exists, an unreadable pair is tried a few times.
     """
     failure: HudiError | None = None
     for attempt in range(_ATTEMPTS):
@@ -197,7 +197,7 @@ def _read_valid(storage: Storage, main: str, backup: str) -> TableConfig:
 
 
 def _no_table(storage: Storage, main: str) -> ConfigError:
-    """The error for a folder without the file, or for one that does not exist: two requests more, at the end only."""
+    """Returns the error for a folder without the file, or a missing folder. Needs two more requests."""
     is_there = storage.list_names("") or storage.list_folders("")
     what = "the file is missing" if is_there else "the folder does not exist or is empty"
     message, remedy = f"{storage.uri} is not a Hudi table: {what}", "check the address of the table"
@@ -220,7 +220,7 @@ def _check_whole(raw: Mapping[str, str], path: str) -> None:
 
 
 def _history_folder(raw: Mapping[str, str], timeline: str, layout: int, path: str) -> str:
-    """In tables of the first releases the archive is beside the timeline: the folder's name is empty."""
+    """Returns the folder of the archive. An empty name means the timeline's folder (tables of the first releases)."""
     folder = (HISTORY_FOLDER if layout > 1 else ARCHIVE_FOLDER).read(raw, path=path)
     return join(timeline, check_file_name(folder, source=path)) if folder or layout > 1 else timeline
 
@@ -229,12 +229,12 @@ _REMEDY = "no writer may change the properties without the table lock; find the 
 
 
 def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConfig:
-    """Sets properties of the table, under the table lock; returns all of them. A crash at any point leaves readers a
-    whole file: Hudi deletes the file between writing its backup and writing it again, and readers take the backup then
-    (HoodieTableConfig.update). Here it is replaced at once; the backup exists meanwhile all the same, for Hudi's own
-    recovery. Nothing is written where nothing changes, and what a crash left of an earlier update is repaired first.
-    Raises ConflictError when another writer is changing the properties, the errors of TableConfig.load when there are
-    none that are whole.
+    """Sets properties of the table, under the table lock, and returns all of them. A crash at any point leaves readers
+    a whole file. Hudi writes the backup, deletes the file and writes it again, and readers take the backup meanwhile
+    (HoodieTableConfig.update). Here the file is replaced at once. The backup exists meanwhile as well, for Hudi's own
+    recovery. Nothing is written when nothing changes. What a crash left of an earlier update is repaired first. Raises
+    ConflictError when another writer is changing the properties, and the errors of TableConfig.load when no whole file
+    exists.
     """
     old = _recovered(storage)
     raw = parse_properties(old, path=PROPERTIES)
@@ -243,7 +243,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConf
         new[CHECKSUM.name] = str(table_checksum(new.get(DATABASE.name, ""), new[NAME.name]))
     if new == raw:
         return TableConfig.of(raw)
-    # Every check that a reader makes, before anything is written.
+    # Makes every check of a reader, before anything is written.
     config = TableConfig.of(new)
     now = datetime.now(timezone.utc)
     stamp = now.isoformat(timespec="microseconds").replace("+00:00", "Z")  # the two comment lines that Hudi writes
@@ -261,7 +261,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConf
 
 
 def _recovered(storage: Storage) -> bytes:
-    """The whole file: a damaged or missing one is restored from the backup, which is deleted."""
+    """Returns the whole file. A damaged or missing file is restored from the backup, which is then deleted."""
     failure: FormatError | ConfigError | None = None
     for path in (PROPERTIES, BACKUP):
         try:

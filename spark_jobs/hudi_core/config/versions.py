@@ -1,4 +1,4 @@
-"""The one place that defines which table versions exist and what each has (HoodieTableVersion)."""
+"""Defines, as the only place, which table versions exist and what each has (HoodieTableVersion)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from hudi_core.errors import UnsupportedVersionError
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """What a value of `hoodie.table.version` means."""
+    """The features of a value of `hoodie.table.version`."""
 
     number: int
     layout: int
     json_commits: bool = False
     """Commit files are pretty-printed JSON (else Avro containers)."""
     completion_time_in_name: bool = True
-    """Completed instants are named `<requested>_<completion>.<action>`; queries and slices go by completion time."""
+    """Completed instants are named `<requested>_<completion>.<action>`; queries and slices use the completion time."""
     log_name_has_delta_commit: bool = True
-    """A log file's name carries the deltacommit's own instant (else the base instant of its slice)."""
+    """A log file's name has the deltacommit's own instant (else the base instant of its slice)."""
     rollback_deletes_logs: bool = True
     """A rollback deletes the log files of the failed instant; otherwise it appends command blocks."""
     metadata_suffixes: bool = False
-    """The metadata table's own instants are data instants with a suffix of three digits; otherwise new instants."""
+    """The metadata table's own instants are data instants with a suffix of three digits, otherwise new instants."""
     merge_modes: bool = True
     """Rows are merged by record merge modes (else by payload classes)."""
     typed_statistics: bool = False
@@ -32,7 +32,7 @@ class TableVersion:
     there), and partition columns keep their place in the schema.
     """
     incremental_full_scan: bool = True
-    """Its Hudi answers an incremental query from the latest snapshot where files are missing (else the query fails)."""
+    """Its Hudi answers an incremental query from the latest snapshot when files are missing (else the query fails)."""
     incremental_whole_groups: bool = False
     """Its Hudi reads the file groups of an incremental query's range whole (else the files that its commits name)."""
     incremental_filters_base: bool = False
@@ -44,13 +44,13 @@ class TableVersion:
     clean_plan_in_inflight: bool = True
     """The inflight file of a clean holds the plan again, which 0.15 and 1.0 read to resume; otherwise it is empty."""
     has_all_indexes: bool = True
-    """Its Hudi keeps every partition type of the metadata table (else no statistics of partitions, secondary indexes or
-    expression indexes: Hudi 0.15 writes on without those that are there, and queries by them lose rows).
+    """Its Hudi keeps every partition type of the metadata table. Else it keeps no statistics of partitions, secondary
+    indexes or expression indexes: Hudi 0.15 does not update those that exist, and queries by them lose rows.
     """
     indexes_all_columns: bool = False
     """A new index of column statistics holds every column (else the first 32, and three of the `_hoodie_*` columns)."""
     conflict_release: str = "1.2"
-    """The release whose rules define which concurrent operations a commit is compared with (transaction.conflict)."""
+    """The release whose rules say which concurrent operations a commit is compared with (transaction.conflict)."""
     metadata_needs_rest: bool = False
     """Its Hudi initializes and compacts the metadata table only while no earlier data instant is pending."""
     metadata_initialized_with: str = "BULK_INSERT"
@@ -58,17 +58,17 @@ class TableVersion:
     metadata_keeps_versions: bool = False
     """Cleans of the metadata table keep two slices of each file group (else those of the latest commits)."""
     defines_record_index: bool = False
-    """The record index has a definition, which records whether there is one of each data partition."""
+    """The record index has a definition, which says whether each data partition has its own record index."""
     index_plan_extra: bool = True
     """Plans of indexing actions have extra metadata for each partition."""
     cleans_leave_statistics: bool = False
-    """Cleans of its Hudi keep column statistics of log files, and in partitions of base files (which
-    HoodieTableMetadataUtil.getColumnStatsRecords of 0.15 searches by the ends of their names).
+    """Cleans of its Hudi keep column statistics of log files, and, in partitions, of base files, which
+    HoodieTableMetadataUtil.getColumnStatsRecords of 0.15 searches by the ends of their names.
     """
     log_compaction_by_commits: bool = False
     """Its Hudi plans log compactions by delta commits and log files (else by log blocks alone)."""
     metadata_bloom_entries: int = 60000
-    """The keys that a row of the bloom filter in the metadata table's base files is made for."""
+    """The number of keys for which a row of the bloom filter in the metadata table's base files is made."""
 
 
 V6 = TableVersion(
@@ -111,7 +111,7 @@ SUPPORTED = (V6, V8, V9)
 
 
 def require_supported(version: int, layout: int, path: str) -> TableVersion:
-    """The version's features; raises UnsupportedVersionError, naming `path`."""
+    """Returns the version's features. Raises UnsupportedVersionError naming `path`."""
     for candidate in SUPPORTED:
         if candidate.number == version:
             if layout != candidate.layout:

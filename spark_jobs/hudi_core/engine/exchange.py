@@ -1,7 +1,7 @@
-"""The rows of an engine's exchange: a shard, a key and a value each, sorted in temporary files.
+"""The rows of an engine's exchange: each has a shard, a key and a value. They are sorted in temporary files.
 
-A run is a file of rows sorted by shard and key, cut in pieces of some 256 KiB (Arrow IPC messages) so that a merge
-holds one piece of each run. It has the places of the pieces itself: no footer is read for each of thousands of shards.
+A run is a file of rows sorted by shard and key, cut in pieces of some 256 KiB (Arrow IPC messages), so that a merge
+holds one piece of each run. Run keeps the places of the pieces: no footer is read for each of thousands of shards.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 from hudi_core.errors import ExecutionError
 
 ROWS = pa.schema([("shard", pa.int32()), ("key", pa.binary()), ("value", pa.binary())])
-"""What a producer yields; no column holds nulls."""
+"""The schema of the rows that a producer yields; no column holds nulls."""
 SHARD_ROWS = pa.schema([("key", pa.binary()), ("value", pa.binary())])
-"""What a consumer of one shard gets."""
+"""The schema of the rows that the consumer of one shard gets."""
 PIECE_BYTES = 256 << 10
 _SENT_BYTES = 4 << 20
 PIECES_PER_BATCH = 16
-"""A consumer gets so many at a time where an engine cuts batches by `rows_per_batch` alone."""
+"""The pieces that a consumer gets at a time where an engine cuts batches by `rows_per_batch` alone."""
 FAN_IN = 64
-"""Runs that are merged at a time: 16 MiB of pieces, and three times as much while they are combined."""
+"""The runs that are merged at a time: 16 MiB of pieces, and three times as much while they are combined."""
 _SPILL_REMEDY = "make room in the folder of temporary files, or name another one in TMPDIR"
 
 
@@ -38,13 +38,13 @@ def exchange_rows(shards: pa.Array, keys: pa.Array, values: pa.Array) -> pa.Reco
 
 
 def rows_per_piece(rows: pa.Table, piece_bytes: int) -> int:
-    """How many of `rows` make a piece of some bytes, for exchange_pieces."""
+    """Returns how many of `rows` make a piece of `piece_bytes` for exchange_pieces; at least 1."""
     step: int = rows.num_rows * piece_bytes // max(1, rows.nbytes)
     return max(1, step)
 
 
 def exchange_pieces(pieces: Iterable[tuple[int, bytes, pa.Table]]) -> Iterator[pa.RecordBatch]:
-    """Batches of ROWS for pieces of rows, each with its shard and key; a value is an Arrow IPC message of the rows."""
+    """Yields batches of ROWS for pieces: shard, key and rows. The value is the rows as an Arrow IPC message."""
     sent: list[tuple[int, bytes, bytes]] = []
     size = 0
     for shard, key, rows in pieces:
@@ -64,7 +64,7 @@ def _sent(pieces: Sequence[tuple[int, bytes, bytes]]) -> pa.RecordBatch:
 
 
 def check_rows(batch: pa.RecordBatch, shards: int) -> pa.RecordBatch:
-    """A producer's batch. Raises ExecutionError for another schema, nulls, or a shard that does not exist."""
+    """Returns a producer's batch. Raises ExecutionError for another schema, nulls, or a shard that does not exist."""
     if not isinstance(batch, pa.RecordBatch) or not batch.schema.equals(ROWS):
         form = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
         raise ExecutionError(f"a producer gave rows of another form than {ROWS.names}: {form}")
@@ -79,8 +79,8 @@ def check_rows(batch: pa.RecordBatch, shards: int) -> pa.RecordBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """One sorted file, mapped into memory while it is read, or always: there may be more runs than a process may have
-    maps. Piece i is of shard `shards[i]`, ascending, and has the bytes from `starts[i]` to `starts[i + 1]`.
+    """One sorted file, mapped into memory while it is read, or always (`mapped`): a process may have fewer maps than
+    runs. Piece i belongs to `shards[i]`, ascending, and has the bytes from `starts[i]` to `starts[i + 1]`.
     """
 
     path: Path
@@ -114,7 +114,7 @@ class Run:
 
 
 class RunBuffer:
-    """Takes rows in any order and writes a run whenever `max_bytes` wait; sorting takes twice as much."""
+    """Takes rows in any order and writes a run whenever `max_bytes` of rows wait; to sort them takes twice as much."""
 
     def __init__(self, folder: Path, name: str, max_bytes: int) -> None:
         self._folder = folder
@@ -157,7 +157,7 @@ class RunBuffer:
 
 
 def write_run(path: Path, parts: Iterator[tuple[int, Iterator[pa.Table | pa.RecordBatch]]]) -> Run:
-    """Writes the sorted rows of ascending shards. Raises ExecutionError when the file cannot be written."""
+    """Writes a run of sorted rows, shards ascending. Raises ExecutionError when the file cannot be written."""
     shards: list[int] = []
     starts = [0]
     try:
@@ -181,7 +181,7 @@ def _messages(rows: pa.Table | pa.RecordBatch) -> Iterator[pa.Buffer]:
 
 
 def fewer_runs(folder: Path, runs: Sequence[Run], *, at_most: int = FAN_IN) -> list[Run]:
-    """The same rows in at most `at_most` runs, mapped: the oldest are merged first, and then removed."""
+    """Returns at most `at_most` mapped runs with the rows of `runs`: it merges the oldest first, and removes them."""
     rest = list(runs)
     number = 0
     while len(rest) > at_most:
@@ -196,11 +196,11 @@ def fewer_runs(folder: Path, runs: Sequence[Run], *, at_most: int = FAN_IN) -> l
 
 
 def merged_rows(runs: Sequence[Run], shard: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a shard as SHARD_ROWS, sorted by key; holds one piece of each run."""
+    """Yields the rows of a shard as SHARD_ROWS, sorted by key; it holds one piece of each run."""
     sources = [run.pieces(shard) for run in runs]
     heads = [(first, source) for source in sources if (first := next(source, None)) is not None]
     if all(run.count(shard) < 2 for run in runs):
-        # All pieces are here: of thousands of small shards each is sorted at once.
+        # All pieces of the shard are here: they are sorted in one step, which matters for thousands of small shards.
         yield from _sorted([batch for batch, _ in heads])
         return
     while len(heads) > 1:

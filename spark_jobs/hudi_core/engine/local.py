@@ -40,7 +40,7 @@ U = TypeVar("U")
 R = TypeVar("R")
 Progress = Callable[[int, int], None]
 EXCHANGE_BYTES = 256 << 20
-"""Rows of an exchange that all producers of a process may hold in memory, sorted copies included, before they spill."""
+"""The bytes of rows that all producers of an exchange may hold in memory, sorted copies included, before they spill."""
 EXCHANGE_ATTEMPTS = 3
 _KILLED = (
     "where the machine ran out of memory, give it fewer processes (docs/reference/options.md), or use the engine spark"
@@ -48,16 +48,16 @@ _KILLED = (
 
 
 class LocalEngine(AbstractContextManager["LocalEngine"]):
-    """Runs units side by side, each once. In threads, since most of the work releases the GIL; with `processes` in so
-    many of them, for plans that are worth their start (a second of CPU time each) and tasks that can be pickled. The
-    first failure stops the units that have not started. A context manager ends the processes.
+    """Runs units side by side, each once. They run in threads, since most of the work releases the GIL. With
+    `processes`, they run in that many processes: for plans that are worth their start (a second of CPU time each) and
+    tasks that can be pickled. The first failure stops the units that have not started. The exit ends the processes.
     """
 
     name = "local"
     is_remote = False
 
     def __init__(self, threads: int | None = None, *, processes: int = 0, exchange_bytes: int = EXCHANGE_BYTES) -> None:
-        """`threads` defaults to the number of processors and is not used with `processes`. Raises ConfigError."""
+        """Uses `threads` (default: one per processor) or `processes`. Raises ConfigError for fewer than 1 or 0."""
         if threads is not None and threads < 1:
             raise ConfigError(f"{threads} threads cannot run anything", remedy="give a number of threads of at least 1")
         if processes < 0:
@@ -75,7 +75,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
     def run(
         self, task: UnitTask[U, R], units: Sequence[U], *, run_epoch: int, progress: Progress | None = None
     ) -> list[R]:
-        """Raises the HudiError of the first unit that failed, else ExecutionError."""
+        """Engine.run: runs each unit once. Raises the HudiError of the first unit that failed, else ExecutionError."""
         if not units:
             return []
         packed, result = pack_units(units), result_type(task)
@@ -92,9 +92,8 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         run_epoch: int,
         progress: Progress | None = None,
     ) -> list[R]:
-        """An attempt is made up to three times, at once. Memory: EXCHANGE_BYTES of rows that wait to be sorted, and a
-        batch of each producer; then, for each thread, a merge of exchange.FAN_IN runs. The rest is in a temporary
-        folder (TMPDIR).
+        """Engine.exchange with up to three attempts at a unit or shard, without a pause. Memory holds EXCHANGE_BYTES of
+        rows to sort and a batch per producer, then a merge of exchange.FAN_IN runs per thread. Other rows go to TMPDIR.
         """
         if shards < 1:
             raise ValueError(f"an exchange has at least one shard, not {shards}")
@@ -115,7 +114,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
             return self._all(consuming, "shard", of_shards)
 
     def _each(self, packed: PackedUnits[U]) -> Iterator[tuple[int, Callable[[], U]]]:
-        """Each unit by its index, as what makes it; another process gets its own alone."""
+        """Yields each unit's index and the function that makes the unit; another process gets only its own unit."""
         for index in range(len(packed.separate)):
             yield index, partial(packed.only(index).unit, 0) if self._in_processes else partial(packed.unit, index)
 
@@ -153,14 +152,14 @@ def _collected(
     try:
         _wait_for_all(futures, word, progress)
     except HudiError:
-        # The caller removes what the started ones read and write.
+        # The caller removes the files that the started jobs read and write.
         wait([future for future in futures if not future.cancel()])
         raise
     return [future.result() for future in futures]
 
 
 def _run_unit(task: UnitTask[U, R], unit: Callable[[], U], run_epoch: int, result: type[R], index: int) -> R:
-    """Unit and result cross as text, as on Spark: a task cannot change the caller's, and engines refuse the same."""
+    """Runs a task. Unit and result cross as text, as on Spark: no object is shared, and the same values are refused."""
     return from_text(result, to_text(task(unit(), TaskAttempt(index, run_epoch, index))))
 
 
@@ -190,7 +189,7 @@ def _consume(consume: Consume[R], shard: int, runs: Sequence[Run], run_epoch: in
 
 
 def _tried(once: Callable[[int], T], index: int) -> T:
-    """What one of a few attempts at the unit or shard gave, each with a number that no other of them all has."""
+    """Returns the first result; repeats transient failures. Each attempt at any unit or shard has its own number."""
     first = index * EXCHANGE_ATTEMPTS
     for number in range(first, first + EXCHANGE_ATTEMPTS - 1):
         try:
@@ -202,7 +201,7 @@ def _tried(once: Callable[[int], T], index: int) -> T:
 
 
 def _wait_for_all(futures: dict[Future[T], int], word: str, progress: Progress | None) -> None:
-    # Not by wait(): that looks at every future that is left whenever one has ended.
+    # Not by wait(), which looks at every future that is left whenever one has ended.
     ended: SimpleQueue[Future[T]] = SimpleQueue()
     for future in futures:
         future.add_done_callback(ended.put)
@@ -227,9 +226,8 @@ _LOGGER = "hudi_core"
 
 
 class Processes:
-    """Up to `count` processes, kept for more work. They are spawned, not forked: this process has threads of Arrow, of
-    heartbeats and of its caller. What is submitted and returned is pickled. An error of it is a HudiError, of any other
-    its text in an ExecutionError.
+    """Up to `count` processes, kept for more work. They are spawned: this process has threads (Arrow, heartbeats,
+    caller). Functions and results are pickled. A future raises its function's HudiError, else ExecutionError.
     """
 
     def __init__(self, count: int) -> None:
@@ -242,14 +240,14 @@ class Processes:
         return self._pool.submit(_call, function)
 
     def close(self) -> None:
-        """Ends the processes, and with them what they are doing."""
+        """Ends the processes, also in the middle of their work."""
         for process in self._context.started:
             process.terminate()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 class _Recorder(SpawnContext):
-    """Knows the processes that it started: a pool does not end one before its work is done."""
+    """Keeps the processes that it started, to end them: a pool does not end a process before its work is done."""
 
     def __init__(self) -> None:
         self.started: list[Any] = []
@@ -261,7 +259,7 @@ class _Recorder(SpawnContext):
 
 
 def _start(level: int) -> None:
-    """Sets a process up: it logs as its parent does, leaves interrupts to it, and ends when it is gone."""
+    """Sets a process up: it logs at the level of its parent, ignores interrupts, and ends when its parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     handler = logging.StreamHandler(sys.stderr)
@@ -283,5 +281,5 @@ def _call(function: Callable[[], T]) -> T:
         return function()
     except HudiError:
         raise
-    except Exception as error:  # noqa: BLE001  it need not be one that can be pickled
+    except Exception as error:  # noqa: BLE001  perhaps it cannot be pickled
         raise ExecutionError(f"{type(error).__name__}: {error}") from None

@@ -1,6 +1,4 @@
-"""The port over which a plan's units are spread, threads of this process or Spark executors, and the form in which they
-cross it. The text of one value: serializer.py.
-"""
+"""The port that runs a plan's units, and the form in which they cross it; serializer.py writes one value as text."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class TaskAttempt:
-    """Which attempt of which unit is running: the source of the write token, so attempts never share a file name."""
+    """The attempt that is running, and its unit. The write token is made of it, so attempts never share a file name."""
 
     partition_id: int
     stage_id: int
@@ -27,32 +25,30 @@ class TaskAttempt:
 
 
 UnitTask = Callable[[U, TaskAttempt], R]
-"""A module-level function that takes a unit and its attempt, writes files and returns its result; raises HudiError
-only. Units and results are frozen dataclasses (engine.serializer); annotations name the result's class.
+"""A module-level function that takes a unit and its attempt, writes files and returns its result. It raises HudiError
+only. Units and results are frozen dataclasses (engine.serializer); the return annotation names the result's class.
 """
 RowBatch = Any
-"""A pyarrow.RecordBatch; this module is imported where there is no pyarrow."""
+"""A pyarrow.RecordBatch; Any, since this module is imported where pyarrow is not installed."""
 Produce = Callable[[U, TaskAttempt], Iterator[RowBatch]]
-"""A module-level function that takes a unit and its attempt and yields rows as engine.exchange.ROWS, a few megabytes a
-batch. It writes nothing: an attempt may be abandoned with its rows, and those of a unit requested again. Raises
-HudiError only.
+"""A module-level function that takes a unit and its attempt and yields rows as engine.exchange.ROWS, a few MB a batch.
+It writes no files: an attempt may be abandoned, and a unit's rows requested again. It raises HudiError only.
 """
 Consume = Callable[[int, Iterator[RowBatch], TaskAttempt], R]
 """A module-level function, or a functools.partial of one, that takes a shard, its rows and its attempt, writes files,
-and returns its result, as a UnitTask. Rows come as engine.exchange.SHARD_ROWS, sorted by the unsigned bytes of their
-keys; rows of one key in no order. It may stop before their end. Raises HudiError only.
+and returns its result, like a UnitTask. Rows come as engine.exchange.SHARD_ROWS, sorted by the unsigned bytes of their
+keys; rows of one key come in no order. The function may stop before the last row. It raises HudiError only.
 """
 
 
 class Engine(Protocol):
-    """Runs one task over many units; exactly once per unit as far as the caller sees: an implementation may run a unit
-    several times (retries, speculation) but returns the result of one attempt per unit, in the order of `units`. Files
-    that other attempts left are the caller's to remove.
+    """Runs one task over many units. An engine may run a unit several times (retries, speculation), but it returns the
+    result of one attempt per unit, in the order of `units`. The caller removes the files that other attempts left.
     """
 
     name: str
     is_remote: bool
-    """Whether units run in processes elsewhere, and each row of an exchange crosses to them and back."""
+    """Whether units run on executors, so that each row of an exchange crosses to them and back."""
 
     def run(
         self,
@@ -75,21 +71,20 @@ class Engine(Protocol):
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[R]:
-        """Shuffles the rows that `produce` makes of the units to their shards, and runs `consume` on each shard.
+        """Runs `produce` on the units, moves the rows to their shards, and runs `consume` on each shard.
 
-        Every shard of 0 to `shards` - 1 is consumed, after all units are produced; the shard is the partition id of a
+        Every shard from 0 to `shards` - 1 is consumed, after all units are produced; the shard is the partition id of a
         consumer's attempt. Results come in the order of shards. An attempt that failed for a transient reason
-        (errors.is_transient) is repeated some times. `progress` counts units: see in_units. Memory does not grow with
-        the rows. A class of units whose rows are large has an attribute `rows_per_batch` (exchange.PIECES_PER_BATCH).
+        (errors.is_transient) is repeated some times. `progress` counts units (in_units). Memory does not grow with the
+        rows. A class of units whose rows are large has an attribute `rows_per_batch` (exchange.PIECES_PER_BATCH).
 
-        Raises ValueError for fewer shards than one, the HudiError of either function, or ExecutionError, also for rows
-        of another form or for shards that do not exist.
+        Raises ValueError for no shard, either function's HudiError, or ExecutionError (also for bad rows or shards).
         """
         ...
 
 
 def in_units(progress: Callable[[int, int], None] | None, units: int, shards: int) -> Callable[[int, int], None] | None:
-    """Reports the progress of units and shards in units, of which the user was told the number."""
+    """Returns a function that reports the progress of units and shards in units: the user was told their number."""
     if progress is None:
         return None
     whole, tell, said = max(units, 1), progress, -1
@@ -106,36 +101,35 @@ def in_units(progress: Callable[[int, int], None] | None, units: int, shards: in
 
 @runtime_checkable
 class FrameEngine(Protocol):
-    """An engine that answers queries of SQL, and has DataFrames."""
+    """An engine that answers SQL queries and has DataFrames."""
 
     def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> frozenset[str]:
-        """Answers the query once, and writes its rows as Parquet files into a folder: their names. The folder may hold
-        other files, of attempts that lost, and may get some later. Raises ConfigError for a query that is not valid,
-        ExecutionError.
+        """Answers the query once, writes its rows as Parquet files into `folder`, and returns their names. The folder
+        may hold or get other files, of attempts that lost. Raises ConfigError for an invalid query, or ExecutionError.
         """
         ...
 
     def stage_dataframe(
         self, function: str, arguments: Mapping[str, str], folder: str, storage_options: Mapping[str, str]
     ) -> frozenset[str]:
-        """As stage_query, of the DataFrame that a `module:function` returns. ConfigError for one that does not."""
+        """Writes the DataFrame of a `module:function`, like stage_query. Raises ConfigError where it returns none."""
         ...
 
 
 @runtime_checkable
 class RemoteEngine(Protocol):
-    """An engine whose units run in environments of their own."""
+    """An engine whose units run in other environments than the driver's."""
 
     def setups(self) -> tuple[Json, ...]:
-        """The different environments of some executors: module name to version, None where it cannot be imported.
-        Raises ConfigError when they lack what the probe needs, ExecutionError when they cannot be reached.
+        """Returns the different environments of some executors: module name to version, None where the import fails.
+        Raises ConfigError when executors lack a module of the probe, ExecutionError when they are unreachable.
         """
         ...
 
 
 @dataclass(frozen=True)
 class PackedUnits(Generic[U]):
-    """As text: the fields that all units share once, the others by unit. Values are not to be changed."""
+    """Units as text: the fields that all units share once, the other fields by unit. Nobody may change their values."""
 
     unit_type: type[U]
     shared: bytes
@@ -143,19 +137,19 @@ class PackedUnits(Generic[U]):
     compressed: bool
 
     def unit(self, index: int) -> U:
-        """The unit at `index`, equal to the one that was packed; errors as serializer.from_text."""
+        """Returns the unit at `index`, equal to the packed unit; raises the errors of serializer.from_text."""
         unit_type: Any = self.unit_type
         shared = _shared_values(unit_type, self.shared, self.compressed)
         return self.unit_type(**shared, **_values(self.unit_type, self.separate[index], self.compressed))
 
     def only(self, index: int) -> PackedUnits[U]:
-        """The unit at `index` alone, as the first one: what another process needs of it."""
+        """Returns the unit at `index` alone, as unit 0, for another process."""
         return PackedUnits(self.unit_type, self.shared, (self.separate[index],), self.compressed)
 
 
 @lru_cache(maxsize=2)
 def _shared_values(unit_type: type[Any], text: bytes, compressed: bool) -> dict[str, Any]:
-    """Kept for the next unit of this process, where each comes with the text of its own."""
+    """Returns the shared values, and keeps them for the next unit of this process, which comes with the same text."""
     return _values(unit_type, text, compressed)
 
 
@@ -164,9 +158,8 @@ def _values(unit_type: type[Any], text: bytes, compressed: bool) -> dict[str, An
 
 
 def pack_units(units: Sequence[U], *, compress: bool = False) -> PackedUnits[U]:
-    """Packs units of one class. A field is shared where all units hold the very same object (table, schema, timeline).
-    `compress` is for an engine that sends all units to every task. Raises TypeError for a unit of another class or that
-    cannot cross.
+    """Packs units of one class. A field is shared where all units hold the same object (table, schema). `compress` is
+    for engines that send all units to every task. Raises TypeError for a unit of another class or without a text form.
     """
     first = units[0]
     unit_type = type(first)
@@ -184,7 +177,7 @@ def pack_units(units: Sequence[U], *, compress: bool = False) -> PackedUnits[U]:
 
 
 def result_type(task: Callable[..., R]) -> type[R]:
-    """The class of a task's results, by its annotation. Raises TypeError where the function names none."""
+    """Returns the class of a task's results, by its annotation. Raises TypeError where the annotation is no class."""
     function: Any = task
     while isinstance(function, partial):
         function = function.func

@@ -2,9 +2,9 @@
 
 The form follows the annotations of a class and is worked out once per class. A dataclass becomes the list of its
 fields, an enum its value, bytes base64, a Decimal, date or datetime its text, a set a sorted list; a value of a union
-becomes a pair of its class's name and itself. Both sides run the same release; what does not fit the form exactly is
-refused. A value comes back equal and of the same types, but a Sequence as a tuple, and within `Any` tuples as lists.
-`Annotated[X, form]` crosses as the type `form`.
+becomes a pair: the name of its class, and the value. Both sides run the same release; a value that does not fit the
+form exactly is refused. A value comes back equal and of the same types, with two exceptions: a Sequence comes back as a
+tuple, and tuples within `Any` come back as lists. `Annotated[X, form]` crosses as the type `form`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How values of one type cross: `write` None as they are in JSON; `types` where reading only checks the type."""
+    """How a type's values cross. `write` is None where JSON takes them; `types` are set where reading only checks."""
 
     write: _Convert | None
     read: _Convert
@@ -37,7 +37,7 @@ class _Form:
 
 
 def to_text(value: Any) -> str:
-    """The text of a dataclass. Raises TypeError for a class or a value that has no form."""
+    """Returns the text of a dataclass. Raises TypeError for a class or a value that has no form."""
     if not is_dataclass(value):
         raise TypeError(f"a {_name_of(value)} is no dataclass")
     cls: Any = type(value)
@@ -45,7 +45,7 @@ def to_text(value: Any) -> str:
 
 
 def from_text(cls: type[T], text: str | bytes) -> T:
-    """The inverse of to_text. Raises ConfigError for anything else, and what the classes' own checks raise."""
+    """Reads the text of to_text. Raises ConfigError for any other text, and the errors of the classes' own checks."""
     kind: Any = cls
     value: T = _checked(cls, lambda: _form(kind).read(json.loads(text)))
     return value
@@ -58,14 +58,14 @@ def fields_to_text(value: Any, names: Collection[str]) -> str:
 
 
 def fields_from_text(cls: type, text: str | bytes) -> dict[str, Any]:
-    """The inverse of fields_to_text: the values by the fields' names; errors as from_text."""
+    """Reads the text that fields_to_text wrote: values by field name. Raises the errors of from_text."""
     kind: Any = cls
     forms = _field_forms(kind)
     return _checked(cls, lambda: {name: forms[name].read(raw) for name, raw in json.loads(text).items()})
 
 
 def field_names(cls: type) -> tuple[str, ...]:
-    """The fields of a dataclass, in their order. Raises TypeError for a class that has no form."""
+    """Returns the names of a dataclass's fields, in their order. Raises TypeError for a class that has no form."""
     kind: Any = cls
     return tuple(_field_forms(kind))
 
@@ -84,7 +84,7 @@ def _written(form: _Form, value: Any) -> Any:
 
 @cache
 def _field_forms(cls: type) -> dict[str, _Form]:
-    # dataclasses.fields finds none in a class that Spark's cloudpickle sent by value: markers are not the same there.
+    # dataclasses.fields finds none in a class that Spark's cloudpickle sent by value: its markers are other objects.
     fields = getattr(cls, "__dataclass_fields__", {}).values()
     if not is_dataclass(cls) or any(not entry.init for entry in fields):
         raise TypeError(f"{cls.__name__} is no dataclass that its fields make")
@@ -153,7 +153,7 @@ _SIMPLE: dict[Any, _Form] = {
 
 
 def _record(make: Callable[..., Any], forms: Sequence[_Form]) -> _Form:
-    """A list with an item of each form: of a tuple's items, or of a dataclass's fields."""
+    """Returns the form of a list with one item per form: the items of a tuple, or the fields of a dataclass."""
     count = len(forms)
     writes = [(at, form.write) for at, form in enumerate(forms) if form.write is not None]
     checks = [(at, form.types) for at, form in enumerate(forms) if form.types is not None]
@@ -200,7 +200,7 @@ def _dataclass(cls: type) -> _Form:
 
 
 def _items(make: type, item: _Form) -> _Form:
-    """Any number of items of one form. Those of plain types are checked at once: a unit may hold thousands of names."""
+    """Returns the form of items of one form. Plain types are checked in one step: a unit may have thousands of them."""
     write_item, ordered = item.write, make is frozenset
 
     def write(value: Any) -> list[Any]:
@@ -214,7 +214,7 @@ def _items(make: type, item: _Form) -> _Form:
 
 
 def _mapping(key: _Form, value: _Form, *, with_texts: bool) -> _Form:
-    """An object where keys are texts, else pairs of key and value."""
+    """Returns the form of a mapping: an object where keys are texts, else pairs of key and value."""
     if not with_texts:
         pair = _record(tuple, (key, value))
         write_pair = pair.write or _as_it_is
@@ -245,7 +245,7 @@ def _union(members: tuple[Any, ...]) -> _Form:
     by_name: dict[str, tuple[_Convert, frozenset[type] | None]] = {}
 
     def work_out() -> None:
-        """When the first value crosses: a class may hold a union of which it is one."""
+        """Works the members' forms out when the first value crosses: a class may hold a union with itself in it."""
         forms = {get_origin(item) or item: _form(item) for item in kinds}
         by_name.update({kind.__name__: (form.read, form.types) for kind, form in forms.items()})
         by_type.update({kind: (kind.__name__, form.write) for kind, form in forms.items()})

@@ -1,4 +1,4 @@
-"""A predicate bound to an Arrow schema: columns are found, literals typed, and each `NOT` is moved to the leaves."""
+"""Binds a predicate to an Arrow schema: finds columns, types literals, and moves each `NOT` to the leaves."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _MAX_PRECISION: Final = 38
 
 
 def bind(expr: tree.Expr, schema: pa.Schema, *, zone: str | None = None) -> Bound:
-    """Binds the predicate to the columns of `schema`, by names as written, else without regard to case. `zone` is that
-    of local time, UTC when it is None. Raises ConfigError naming a column that is unknown or ambiguous, a literal that
-    its column cannot be compared with, or a function that is not supported.
+    """Binds the predicate to the columns of `schema`, by names as written, else in any case. `zone` is that of local
+    time, UTC when it is None. Raises ConfigError naming a column that is unknown or ambiguous, a literal that its
+    column cannot be compared with, or a function that is not supported.
     """
     wall = "UTC" if zone is None or zone in ("Z", "GMT") else zone
     zone_of(wall)
@@ -58,7 +58,7 @@ def bind(expr: tree.Expr, schema: pa.Schema, *, zone: str | None = None) -> Boun
 
 
 def resolve(operand: tree.Operand, schema: pa.Schema) -> tree.Operand:
-    """The operand with its columns spelled as in `schema`. Raises ConfigError naming an unknown or ambiguous one."""
+    """Returns the operand with columns as in `schema`. Raises ConfigError naming an unknown or ambiguous one."""
     if isinstance(operand, tree.Column):
         return tree.Column(_resolve_path(operand.path, schema))
     if isinstance(operand, tree.Call):
@@ -179,7 +179,7 @@ class _Binder:
 
 
 def name_of(operand: tree.Operand) -> str:
-    """The operand for people: `a.b`, `lower(name)`."""
+    """Returns the operand for people: `a.b`, `lower(name)`."""
     if isinstance(operand, tree.Column):
         return ".".join(operand.path)
     if isinstance(operand, tree.Call):
@@ -239,7 +239,7 @@ def _text_match(expr: tree.StartsWith | tree.Like, operand: tree.Operand, negate
 
 
 def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type that Spark compares two columns in."""
+    """Returns the type in which Spark compares two columns; None when it cannot."""
     if left == right:
         return None if pa.types.is_nested(left) else pa.int8() if pa.types.is_boolean(left) else left
     if left in _INTEGERS and right in _INTEGERS:

@@ -1,9 +1,9 @@
-"""What a predicate becomes when it is bound to a schema, a tree without NOT whose leaves know their types, and which
-rows of a batch it holds for, with the semantics of Spark SQL. From SQL text: sql.py.
+"""A predicate that is bound to a schema: a tree without NOT whose leaves know their types. Decides for which rows of a
+batch it is true, with the semantics of Spark SQL. sql.py reads predicates from SQL text.
 
-NOT is pushed down to the leaves, each of which has a form for being false. So a leaf that is NULL and one that is false
-may be taken for each other, as WHERE takes them. NaN equals NaN and is greater than every other number, -0.0 equals
-0.0, texts and bytes compare byte by byte, false is less than true.
+NOT is pushed down to the leaves, each of which has a form for being false. So a leaf that is NULL counts as one that is
+false, and the reverse, as in WHERE. NaN equals NaN and is greater than every other number, -0.0 equals 0.0, texts and
+bytes compare byte by byte, false is less than true.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Node: TypeAlias = "All | Any | Known | Leaf"
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """True when all nodes are."""
+    """True when all nodes are true."""
 
     nodes: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Any:
-    """True when one node is."""
+    """True when one node is true."""
 
     nodes: tuple[Node, ...]
 
@@ -67,7 +67,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Whether the operand, as the values' type, is one of distinct `values` without null, or (`negated`) none."""
+    """Whether the operand, as the values' type, is one (`negated`: none) of the distinct, non-null `values`."""
 
     operand: Operand
     values: pa.Array
@@ -89,7 +89,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Whether the whole text matches the regular expression (RE2), or not; a match starts with `prefix`."""
+    """Whether the whole text matches the regex (RE2), or (`negated`) does not. A match starts with `prefix`."""
 
     operand: Operand
     expression: str
@@ -98,12 +98,12 @@ class Pattern:
 
 
 def all_of(nodes: tuple[Node, ...]) -> Node:
-    """The conjunction, without constant terms."""
+    """Returns the conjunction, without constant terms."""
     return _joined(All, nodes, neutral=True)
 
 
 def any_of(nodes: tuple[Node, ...]) -> Node:
-    """The disjunction, without constant terms."""
+    """Returns the disjunction, without constant terms."""
     return _joined(Any, nodes, neutral=False)
 
 
@@ -122,7 +122,7 @@ class Bound:
     schema: pa.Schema
     zone: str
     zone_given: bool
-    """Whether the caller named the zone, rather than the default UTC."""
+    """Whether the caller named the zone; otherwise it is the default UTC."""
     columns: tuple[str, ...]
 
 
@@ -137,7 +137,7 @@ COMPARE: Final[dict[str, Callable[[pa.Array, pa.Array | pa.Scalar], pa.Array]]] 
 
 
 def row_mask(bound: Bound, batch: pa.RecordBatch) -> pa.BooleanArray:
-    """Whether the predicate is true of each row, false where it is NULL. `batch` holds at least `bound.columns`."""
+    """Whether the predicate is true for each row; false where it is NULL. `batch` holds at least `bound.columns`."""
     return _mask(bound.node, batch, bound.zone)
 
 
@@ -170,12 +170,12 @@ def _leaf_mask(leaf: Leaf, batch: pa.RecordBatch, zone: str) -> pa.BooleanArray:
 
 
 def as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The array as the type that it is compared in. Integers turn into the nearest double, as in Java."""
+    """Returns the array as the type in which it is compared. Integers become the nearest double, as in Java."""
     return array if array.type == kind else pc.cast(array, kind, safe=not pa.types.is_floating(kind))
 
 
 def compare(left: pa.Array, operator: str, right: pa.Array | pa.Scalar) -> pa.BooleanArray:
-    """`left operator right`, null where one side is; NaN is equal to itself and greater than all else."""
+    """Returns `left operator right`, null where one side is. NaN is equal to itself and greater than all else."""
     result = COMPARE[operator](left, right)
     if not pa.types.is_floating(left.type):
         return result
@@ -199,5 +199,5 @@ def _compare_pair(left: pa.Array, operator: str, right: pa.Array) -> pa.BooleanA
 
 
 def _one_zero(array: pa.Array) -> pa.Array:
-    """-0.0 as 0.0: membership compares bits."""
+    """Returns -0.0 as 0.0: membership compares bits."""
     return pc.add(array, pa.scalar(0.0, array.type)) if pa.types.is_floating(array.type) else array

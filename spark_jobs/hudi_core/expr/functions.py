@@ -1,5 +1,5 @@
-"""The functions that a predicate may call, evaluated on Arrow arrays as Spark evaluates them on rows, and what the SQL
-dialects call them.
+"""The functions that a predicate may call, evaluated on Arrow arrays as Spark evaluates them on rows, and their names
+in the SQL dialects.
 
 They are those that expression indexes are built with (HoodieExpressionIndex) and that Arrow computes exactly. The first
 argument is an operand, the others are literals.
@@ -21,17 +21,17 @@ from hudi_core.expr.tree import Call, Column, Literal, Operand
 from hudi_core.expr.wall_time import WallTime
 
 Compute: TypeAlias = Callable[[pa.Array, Sequence[Literal], str], pa.Array]
-"""Of an array, the literals after it, and the name of the zone of local time; same length, null where the array is."""
+"""Takes an array, the literals after it and the zone of local time. The result has the array's length and nulls."""
 
 _FROM_UNIXTIME_FORMAT: Final = "yyyy-MM-dd HH:mm:ss"
 _BLANK: Final = " "
-"""Spark trims blanks only, Arrow's functions without characters all white space."""
+"""Spark trims only blanks; without characters, Arrow's functions trim all white space."""
 _MAX_INT: Final = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """How it is computed, and how many literals follow the operand, at least and at most."""
+    """How a function is computed, and the least and most literals after the operand."""
 
     compute: Compute
     least: int = 0
@@ -39,7 +39,7 @@ class Function:
 
 
 def call(name: str, array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
-    """The function's values. Raises ConfigError for an unknown name, a wrong count or type of arguments."""
+    """Returns the function's values. Raises ConfigError for an unknown name, a wrong count or type of arguments."""
     function = FUNCTIONS.get(name)
     if function is None:
         remedy = f"known are {', '.join(sorted(FUNCTIONS))}"
@@ -68,7 +68,9 @@ def _text(array: pa.Array) -> pa.Array:
 
 
 def _cased(by_arrow: Callable[[pa.Array], pa.Array], by_python: Callable[[str], str]) -> Callable[[pa.Array], pa.Array]:
-    """Java maps one character to several where Unicode says so (ß to SS), as Python does and Arrow does not."""
+    """Returns a function that maps case as Java does: one character to several where Unicode says so (ß to SS). Python
+    does that, Arrow does not.
+    """
 
     def apply(array: pa.Array) -> pa.Array:
         if pc.all(pc.string_is_ascii(array)).as_py() is not False:
@@ -84,7 +86,7 @@ def _cased(by_arrow: Callable[[pa.Array], pa.Array], by_python: Callable[[str], 
 
 
 def _part(compute: Callable[[pa.Array], pa.Array]) -> Compute:
-    """A part of a date or time that does not change from one cycle of the calendar to the next."""
+    """Returns a function for a part of a date or time that is the same in all cycles of the calendar."""
 
     def apply(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
         return pc.cast(compute(WallTime.of(array, zone).seconds), pa.int32())
@@ -149,7 +151,9 @@ _OF_TIME: Final = frozenset({"year", "month", "day", "hour", "minute", "second",
 
 
 def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
-    """In each row of `batch`, whose columns it names exactly. ConfigError for an unknown function, and a literal."""
+    """Returns the operand's value in each row of `batch`, whose columns it names exactly. Raises ConfigError for an
+    unknown function, and for a literal.
+    """
     if isinstance(operand, Column):
         array = batch.column(batch.schema.get_field_index(operand.path[0]))
         for name in operand.path[1:]:
@@ -167,7 +171,7 @@ def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
 
 
 def needs_zone(operand: Operand, batch: pa.RecordBatch, zone: str) -> bool:
-    """Whether the operand's values depend on the zone of local time; `batch` has its columns, and may be empty."""
+    """Whether the operand's values depend on the zone of local time. `batch` has its columns, and may be empty."""
     if isinstance(operand, (Column, Literal)):
         return False
     head = operand.arguments[0]
@@ -192,7 +196,7 @@ _SPARK: Final = {
     "ucase": "upper",
 }
 _TRINO: Final = {**_EVERYWHERE, "date_format": "date_format", "day_of_month": "day", "format_datetime": "date_format"}
-"""Presto's from_unixtime gives a timestamp, not a text: it is not among them."""
+"""Presto's from_unixtime gives a timestamp and not a text, so it is not among them."""
 _NAMES: Final = {"spark": _SPARK, "hive": _SPARK, "presto": _TRINO, "trino": _TRINO}
 _MYSQL_FORMAT: Final = re.compile(r"%(.)|([A-Za-z']+)|(.)", re.DOTALL)
 _JAVA_OF_MYSQL: Final = {
@@ -209,7 +213,7 @@ _JAVA_OF_MYSQL: Final = {
 
 
 def call_of(dialect: str, name: str, arguments: tuple[Operand, ...]) -> Call | None:
-    """The call that `name(arguments)` means in `dialect`, if known. Raises ConfigError for a date pattern."""
+    """Returns the call that `name(arguments)` means in `dialect`, or None. Raises ConfigError for a date pattern."""
     meant = _NAMES[dialect].get(name)
     if meant is None or not arguments:
         return None
@@ -219,7 +223,7 @@ def call_of(dialect: str, name: str, arguments: tuple[Operand, ...]) -> Call | N
 
 
 def _java_format(pattern: Operand) -> Operand:
-    """Presto's date_format takes MySQL's patterns."""
+    """Returns Java's pattern for a pattern of MySQL, which Presto's date_format takes."""
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         return pattern
     return Literal("text", _MYSQL_FORMAT.sub(_java_part, pattern.value))

@@ -1,7 +1,7 @@
-"""The place of a literal among the values of a column's type, so that the column itself need not be cast.
+"""Finds the place of a literal among the values of a column's type, so that the column itself need not be cast.
 
-`id < 2.5` becomes `id <= 2`, `day = TIMESTAMP '… 12:00'` is false of every day, and an integer beyond the type's range
-is above all of its values. Only columns compared with doubles are cast, as by Spark.
+`id < 2.5` becomes `id <= 2`, `day = TIMESTAMP '… 12:00'` is false for every day, and an integer beyond the type's range
+is above all of its values. Only columns compared with doubles are cast, as in Spark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hudi_core.expr.wall_time import parse_date, parse_timestamp, zone_of
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _MICROS: Final = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}
-"""By unit: how many of it are so many microseconds."""
+"""By unit: so many of the unit are so many microseconds."""
 _EXACT: Final = decimal.Context(prec=120, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _INTEGER_BITS: Final = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 _MAX_DIGITS: Final = 10_000
@@ -30,7 +30,7 @@ _MAX_DIGITS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The largest value at or below the literal; `exact` when equal. `side` is 1 or -1 above or below all values."""
+    """The largest value up to the literal; `exact` when equal. `side`: 1 for a literal above all values, -1 below."""
 
     kind: pa.DataType
     value: pa.Scalar | None
@@ -39,7 +39,9 @@ class Place:
 
 
 def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Place:
-    """`zone` is of local time, `where` names the column. ConfigError for what cannot be compared with it."""
+    """Returns the place of a literal. `zone` is that of local time, `where` names the column. Raises ConfigError for a
+    literal that cannot be compared with the column.
+    """
     for fits, rule in _RULES:
         if fits(kind):
             at = rule(kind, literal, zone)
@@ -52,7 +54,7 @@ def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Plac
 
 
 def fold(operator: str, at: Place) -> bool | tuple[str, pa.Scalar]:
-    """`column operator literal` with a value of the column's type, or its result for all that is not null."""
+    """Returns `column operator literal` with a value of the column's type, or its result for all non-null values."""
     if at.side:
         return operator == NE or operator in ((LT, LE) if at.side > 0 else (GT, GE))
     if at.exact:
@@ -136,7 +138,7 @@ def _float_scalar(value: float, kind: pa.DataType) -> pa.Scalar:
 
 
 def _number(literal: Literal, *, fractions: bool = True) -> decimal.Decimal | None:
-    """An integer, a decimal, or a text of one; None for other literals."""
+    """Returns the number of an integer, a decimal, or a text of one; None for other literals."""
     value = literal.value
     if literal.kind == "text":
         # Spark cuts '2.5' to 2 beside an integer column, which is never intended.
@@ -197,7 +199,9 @@ def _timestamp(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
 
 
 def _in_zone(value: dt.datetime, zone: str) -> dt.datetime:
-    """As local time of the zone; one without a zone is so already. Raises ConfigError beyond the years 1 to 9999."""
+    """Returns the local time of the zone; a value without a zone is that already. Raises ConfigError beyond the years 1
+    to 9999.
+    """
     try:
         return value if value.tzinfo is None else value.astimezone(zone_of(zone))
     except OverflowError as error:
@@ -206,7 +210,7 @@ def _in_zone(value: dt.datetime, zone: str) -> dt.datetime:
 
 
 def instant(value: dt.datetime, zone: str) -> int:
-    """Microseconds since 1970 in UTC; a timestamp without a zone is local time of `zone`."""
+    """Returns microseconds since 1970 in UTC. A timestamp without a zone is local time of `zone`."""
     aware = value if value.tzinfo is not None else value.replace(tzinfo=zone_of(zone))
     offset = aware.utcoffset() or dt.timedelta()
     return _micros_of(aware.replace(tzinfo=None)) - offset // dt.timedelta(microseconds=1)

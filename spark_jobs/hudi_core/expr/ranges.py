@@ -1,5 +1,5 @@
-"""Which of many files, partitions or row groups may hold a matching row, by the ranges of their values (RFC-27,
-DataSkippingUtils), all at once: a range is one element of Arrow arrays.
+"""Decides which of many files, partitions or row groups may hold a matching row, by the ranges of their values (RFC-27,
+DataSkippingUtils). All are decided at once: a range is one element of Arrow arrays.
 
 The answer errs one way only: whatever is not known may match. Bounds need not be tight; counts of nulls must be exact,
 or absent.
@@ -37,7 +37,7 @@ from hudi_core.expr.tree import EQ, GE, LE, LT, NE, Operand
 
 Mask: TypeAlias = NDArray[np.bool_]
 _FEW_VALUES: Final = 16
-"""Up to so many members of a list are compared one by one, each with all ranges; more are searched for in order."""
+"""Up to so many members of a list are compared one by one with all ranges; more are searched for in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +53,26 @@ class ColumnRange:
     value_count: pa.Array | None = None
 
     def take(self, indices: pa.Array) -> ColumnRange:
-        """The elements at `indices`; unknown where an index is null."""
+        """Returns the elements at `indices`; unknown where an index is null."""
         counts = (None if array is None else array.take(indices) for array in (self.null_count, self.value_count))
         return ColumnRange(self.minimum.take(indices), self.maximum.take(indices), *counts)
 
     def only_nulls(self) -> Mask:
         if self.null_count is None or self.value_count is None:
             return np.zeros(len(self.minimum), dtype=np.bool_)
-        # A count of no values at all is what writers put down that do not count.
+        # Writers that do not count put down a count of no values at all.
         return _mask(
             pc.and_(pc.greater(self.value_count, 0), pc.greater_equal(self.null_count, self.value_count)), unknown=False
         )
 
 
 def may_match(bound: Bound, ranges: Mapping[Operand, ColumnRange], count: int) -> Mask:
-    """Whether each of `count` files may hold a matching row; an operand without `ranges` is unknown for every file."""
+    """Whether each of `count` files may hold a matching row. An operand without `ranges` is unknown for every file."""
     return _mask_of(bound.node, ranges, count)
 
 
 def operands_of(node: Node) -> frozenset[Operand]:
-    """The operands whose ranges can decide something."""
+    """Returns the operands whose ranges can decide something."""
     if isinstance(node, (All, Any)):
         return frozenset(operand for inner in node.nodes for operand in operands_of(inner))
     return frozenset() if isinstance(node, (Known, Pair)) else frozenset((node.operand,))
@@ -103,7 +103,7 @@ def _leaf(leaf: Comparison | Membership | NullCheck | Prefix | Pattern, known: C
     if isinstance(leaf, Prefix):
         ends = (known.minimum, known.maximum)
         return ~_fold(np.logical_and, [_mask(pc.starts_with(end, leaf.prefix), unknown=False) for end in ends])
-    # A value that is not null; or none of a pattern: that all texts match it is not shown by their range.
+    # A check for not null, or a negated pattern: a range does not show that all texts match it.
     return np.ones(len(known.minimum), dtype=np.bool_)
 
 
@@ -134,7 +134,7 @@ def _member(known: ColumnRange, values: pa.Array) -> Mask:
 
 
 def _not_member(known: ColumnRange, values: pa.Array) -> Mask:
-    """Excluded where all values are one of the list, which ranges show when their ends are equal."""
+    """Excludes a file when all its values are one of the list: its range then has equal ends."""
     low, high = _bounds(known, values.type)
     inside = np.zeros(len(low), dtype=np.bool_)
     for value in values:
@@ -143,7 +143,7 @@ def _not_member(known: ColumnRange, values: pa.Array) -> Mask:
 
 
 def _sortable(array: pa.Array) -> pa.Array:
-    """Timestamps as integers: Python's datetime has no nanoseconds."""
+    """Returns timestamps as integers: Python's datetime has no nanoseconds."""
     return array.cast(pa.int64()) if pa.types.is_timestamp(array.type) else array
 
 
@@ -164,6 +164,6 @@ def _fold(by: np.ufunc, masks: list[Mask]) -> Mask:
 
 
 def _mask(array: pa.Array, *, unknown: bool = True) -> Mask:
-    """As NumPy, with `unknown` for null."""
+    """Returns a NumPy array, with `unknown` for null."""
     result: Mask = pc.fill_null(array, unknown).to_numpy(zero_copy_only=False)
     return result

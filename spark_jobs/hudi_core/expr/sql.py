@@ -1,7 +1,7 @@
-"""A predicate from SQL text, in the dialects of Spark, Hive, Presto and Trino. For which rows it holds: bound.py. Text
-that a cast to a timestamp takes: wall_time.py.
+"""Reads a predicate from SQL text, in the dialects of Spark, Hive, Presto and Trino. bound.py decides for which rows it
+is true, wall_time.py reads text that is cast to a timestamp.
 
-sqlglot parses the text; this module converts what it supports and refuses everything else by quoting it. Functions
+sqlglot parses the text. This module converts what it supports, and refuses everything else by quoting it. Functions
 reach it as they were written, since sqlglot's own rewriting of them differs from release to release.
 """
 
@@ -55,11 +55,11 @@ _ARGUMENTS: Final[dict[type[exp.Expression], frozenset[str]]] = {
     exp.TryCast: frozenset({"this", "to"}),
     exp.Concat: frozenset({"expressions"}),
 }
-"""The parts of a node read here. Modifiers (`negate`, `symmetric`, `zone` …) must not be ignored."""
+"""The parts of a node that this module reads. Modifiers (`negate`, `symmetric`, `zone` …) must not be ignored."""
 
 
 def parse_predicate(text: str, dialect: str = "spark") -> tree.Expr:
-    """The predicate of a WHERE clause. Raises ConfigError quoting the part that is no SQL, or not supported."""
+    """Returns the predicate of a WHERE clause. Raises ConfigError quoting the part that is no SQL, or not supported."""
     if dialect not in tree.DIALECTS:
         raise ConfigError(f"unknown SQL dialect {dialect!r}", remedy=f"known are {', '.join(tree.DIALECTS)}")
     if len(text) > _MAX_TEXT:
@@ -80,7 +80,7 @@ def parse_predicate(text: str, dialect: str = "spark") -> tree.Expr:
 
 @functools.cache
 def _parser_class(dialect: str) -> type[Any]:
-    """sqlglot's parser of the dialect, that leaves functions other than casts as they are written."""
+    """Returns sqlglot's parser of the dialect, which leaves functions other than casts as they are written."""
     base = Dialect.get_or_raise(dialect).parser_class
     casts = {name: _noted(parse) for name, parse in base.FUNCTION_PARSERS.items() if name in ("CAST", "TRY_CAST")}
     members = {"FUNCTIONS": {}, "FUNCTION_PARSERS": casts, "NO_PAREN_FUNCTIONS": {}, "NO_PAREN_FUNCTION_PARSERS": {}}
@@ -88,7 +88,7 @@ def _parser_class(dialect: str) -> type[Any]:
 
 
 def _noted(parse: Callable[[Any], exp.Expression]) -> Callable[[Any], exp.Expression]:
-    """A parser of casts that says so in the node: sqlglot makes casts of `DECIMAL '1.50'` and `1.50BD`, too."""
+    """Returns a parser of casts that marks its nodes: sqlglot makes casts of `DECIMAL '1.50'` and `1.50BD`, too."""
 
     def noted(parser: Any) -> exp.Expression:
         node = parse(parser)
@@ -108,7 +108,7 @@ def _quoted(text: str) -> str:
 
 
 class _Reader:
-    """Turns sqlglot's nodes into the tree. A method that returns None does not support the node."""
+    """Turns sqlglot's nodes into the tree. A method that does not support a node returns None."""
 
     def __init__(self, dialect: str) -> None:
         self._dialect = dialect
@@ -273,7 +273,7 @@ def _bare(node: exp.Expression) -> exp.Expression:
 
 
 def _chain(node: exp.Expression) -> list[exp.Expression]:
-    """The terms of `a OR b OR c`, which sqlglot nests to the left as deep as there are terms."""
+    """Returns the terms of `a OR b OR c`. sqlglot nests them to the left as deep as there are terms."""
     terms: list[exp.Expression] = []
     kind, rest = type(node), node
     while type(rest) is kind:

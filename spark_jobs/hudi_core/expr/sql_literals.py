@@ -24,7 +24,7 @@ _MAX_DIGITS: Final = 1000
 
 
 def number(text: str) -> Literal:
-    """`5` is an integer, `5.0` a decimal, `5e0` a double. Raises ConfigError for another text."""
+    """Reads a number: `5` is an integer, `5.0` a decimal, `5e0` a double. Raises ConfigError for another text."""
     try:
         if len(text) > _MAX_DIGITS:
             raise ValueError(text)
@@ -56,14 +56,15 @@ def adjacent(parts: Sequence[Operand]) -> Literal | None:
 
 
 def decimal_sizes(sizes: Sequence[int], dialect: str) -> tuple[int, ...] | None:
-    """Precision and scale of a DECIMAL that is written with none, one or both; None where there is no such type."""
+    """Returns precision and scale of a DECIMAL written with none, one or both; None when there is no such type."""
     both = (*sizes, *_DECIMAL[dialect][len(sizes) :])
     return both if len(both) == 2 and both[1] <= both[0] <= _MAX_PRECISION else None
 
 
 def cast_literal(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None:
-    """The literal as the SQL type `target` (sqlglot's name) of `sizes` (precision, scale), without which a DECIMAL
-    takes all digits. None for a type that is not supported. Raises ConfigError for a value that the type does not take.
+    """Returns the literal as the SQL type `target` (sqlglot's name). `sizes` are precision and scale; without them, a
+    DECIMAL takes all digits. None for a type that is not supported. Raises ConfigError for a value that the type does
+    not take.
     """
     if literal.value is None:
         return NULL
@@ -103,7 +104,7 @@ def _cast(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None
 
 
 def _decimal(text: str, sizes: Sequence[int]) -> decimal.Decimal:
-    """The number with so many digits, or as it is where they are not given, as of `DECIMAL '1.50'`."""
+    """Returns the number with the digits of `sizes`; without them, as it is, such as `DECIMAL '1.50'`."""
     exact = decimal.Decimal(text)
     if len(sizes) != 2:
         return exact

@@ -1,5 +1,5 @@
-"""The expression tree of every engine's predicate (RFC-27, HudiExpression): values only, no evaluation. It travels to
-executors as engine/serializer.py writes it.
+"""The expression tree of every engine's predicate (RFC-27, HudiExpression): values only, no evaluation.
+engine/serializer.py writes it for executors.
 
 A predicate is an `Expr`; it compares operands: columns, literals, and calls of the functions of `functions.py`.
 """
@@ -19,14 +19,14 @@ Value: TypeAlias = bool | int | decimal.Decimal | float | str | bytes | dt.date 
 
 EQ, NE, LT, LE, GT, GE, SAME = "=", "<>", "<", "<=", ">", ">=", "<=>"
 OPERATORS: Final = frozenset({EQ, NE, LT, LE, GT, GE, SAME})
-"""`<=>` is equality that takes two NULLs for equal (IS NOT DISTINCT FROM)."""
+"""The operators. `<=>` is equality that takes two NULLs for equal (IS NOT DISTINCT FROM)."""
 FLIPPED: Final = {EQ: EQ, NE: NE, LT: GT, LE: GE, GT: LT, GE: LE, SAME: SAME}
 """The operator when the two sides change places."""
 NEGATED: Final = {EQ: NE, NE: EQ, LT: GE, LE: GT, GT: LE, GE: LT}
-"""The operator that holds where the other one is false; where it is NULL, both are."""
+"""The operator that holds where the other one is false. Where one is NULL, both are."""
 DIALECTS: Final = ("spark", "hive", "presto", "trino")
 MAX_DEPTH: Final = 200
-"""Levels of a tree; deeper ones are refused, so that recursion over a tree is bounded."""
+"""The most levels of a tree. Deeper trees are refused, so that recursion over a tree is bounded."""
 
 _KINDS: Final[tuple[tuple[str, type], ...]] = (
     ("boolean", bool),
@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A constant, typed, so that 1, 1.0 and true differ: null, boolean, integer, decimal, double, text, bytes,
+    """A typed constant, so that 1, 1.0 and true differ. Types: null, boolean, integer, decimal, double, text, bytes,
     timestamp, date. A timestamp without a zone is local time in the zone that the expression is bound with.
     """
 
@@ -62,7 +62,7 @@ class Literal:
             object.__setattr__(self, "value", math.nan)
 
     def __eq__(self, other: object) -> bool:
-        """Tuples compare by identity first, so that one NaN equals itself; dataclasses of Python 3.13 do not."""
+        """Compares tuples, by identity first, so that one NaN equals itself; dataclasses of Python 3.13 do not."""
         return isinstance(other, Literal) and (self.kind, self.value) == (other.kind, other.value)
 
     def __hash__(self) -> int:
@@ -70,7 +70,7 @@ class Literal:
 
     @staticmethod
     def of(value: Value) -> Literal:
-        """The literal of a Python value; raises ConfigError for a type that is none of Value."""
+        """Returns the literal of a Python value. Raises ConfigError for a type that is none of Value."""
         if value is None:
             return NULL
         for kind, python_type in _KINDS:
@@ -85,7 +85,7 @@ NULL: Final = Literal("null", None)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of operands, by the name it has in Spark, in lower case."""
+    """A function of operands, by its name in Spark, in lower case."""
 
     name: str
     arguments: tuple[Operand, ...]
@@ -156,13 +156,13 @@ Expr: TypeAlias = And | Or | Not | Compare | In | IsNull | StartsWith | Like | C
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:
-    """All of the terms: the only one, an And of all without And below it, or true when there is none."""
+    """Returns all of the terms: the only one, an And of all without And below it, or true when there is none."""
     flat = tuple(inner for term in terms for inner in (term.terms if isinstance(term, And) else (term,)))
     return flat[0] if len(flat) == 1 else And(flat) if flat else Constant(True)
 
 
 def disjunction(terms: tuple[Expr, ...]) -> Expr:
-    """One of the terms: the only one, an Or of all without Or below it, or false when there is none."""
+    """Returns one of the terms: the only one, an Or of all without Or below it, or false when there is none."""
     flat = tuple(inner for term in terms for inner in (term.terms if isinstance(term, Or) else (term,)))
     return flat[0] if len(flat) == 1 else Or(flat) if flat else Constant(False)
 
@@ -190,7 +190,7 @@ def operand_columns(operand: Operand) -> Iterator[tuple[str, ...]]:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """All predicates of the tree, parents first. Raises ConfigError for a tree deeper than MAX_DEPTH."""
+    """Yields all predicates of the tree, parents first. Raises ConfigError for a tree deeper than MAX_DEPTH."""
     pending: list[tuple[Expr, int]] = [(expr, 1)]
     while pending:
         node, depth = pending.pop()
@@ -206,7 +206,7 @@ def too_deep() -> ConfigError:
 
 
 def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
-    """The characters, each with whether it is literal. Raises ConfigError where `escape`, if any, ends the pattern."""
+    """Returns the characters, each with whether it is literal. Raises ConfigError when `escape` ends the pattern."""
     tokens: list[tuple[str, bool]] = []
     characters = iter(pattern)
     for character in characters:

@@ -1,6 +1,7 @@
-"""Local time of timestamps and dates in any year, and both from text as Spark's casts read it (SparkDateTimeUtils).
+"""Local time of timestamps and dates in any year, and the reading of both from text as in Spark's casts
+(SparkDateTimeUtils).
 
-Arrow keeps years in 16 bits, and expression indexes are built over milliseconds taken for seconds, too. So times
+Arrow keeps years in 16 bits, and expression indexes are also built over milliseconds taken for seconds. So times
 outside of the years 1 to 9999 are moved by cycles of 400 years, after which days, weekdays and the rules of zones
 recur.
 """
@@ -26,7 +27,7 @@ _CYCLE_YEARS: Final = 400
 _CYCLE_DAYS: Final = 146_097
 _FIRST: Final = -62_135_596_800 + 2 * _DAY
 _END: Final = 253_402_300_800 - 2 * _DAY
-"""Seconds since 1970 in which no zone leaves the years 1 to 9999."""
+"""Between these seconds since 1970, no zone leaves the years 1 to 9999."""
 _BASE: Final = 946_684_800
 _JAVA_FORMAT: Final = re.compile(r"yyyy|MM|dd|HH|mm|ss|'((?:[^']|'')*)'|[^A-Za-z']")
 _STRFTIME: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "%": "%%"}
@@ -47,7 +48,7 @@ class WallTime:
 
     @staticmethod
     def of(array: pa.Array, zone: str) -> WallTime:
-        """Local time of dates and timestamps, in `zone` where they have one. Raises ConfigError for another type."""
+        """Returns local time of dates and timestamps, in `zone` if they have one. Raises ConfigError for others."""
         if pa.types.is_date32(array.type):
             return WallTime._of_seconds(pc.multiply(array.cast(pa.int32()).cast(pa.int64()), _DAY), None)
         if not pa.types.is_timestamp(array.type):
@@ -74,7 +75,7 @@ class WallTime:
         return WallTime(pc.local_timestamp(seconds.cast(pa.timestamp("s", zone))), cycles)
 
     def year(self) -> pa.Array:
-        """The year as int32, 0 and below before our era."""
+        """Returns the year as int32; 0 and below are before our era."""
         return pc.cast(self.years(), pa.int32(), safe=False)
 
     def date(self) -> pa.Array:
@@ -83,7 +84,7 @@ class WallTime:
         return pc.cast(days, pa.int32(), safe=False).cast(pa.date32())
 
     def format(self, pattern: str) -> pa.Array:
-        """As text by a Java pattern of yyyy MM dd HH mm ss and quoted text. Raises ConfigError for others."""
+        """Returns text by a Java pattern of yyyy MM dd HH mm ss and quoted text. Raises ConfigError for others."""
         parts = strftime_parts(pattern)
         if self.cycles is None:
             return pc.strftime(self.seconds, format="".join(parts))
@@ -91,12 +92,12 @@ class WallTime:
         return pc.binary_join_element_wise(*texts, "") if texts else pc.strftime(self.seconds, format="")
 
     def years(self) -> pa.Array:
-        """As int64."""
+        """Returns the years as int64."""
         years = pc.year(self.seconds)
         return years if self.cycles is None else pc.add(years, pc.multiply(self.cycles, _CYCLE_YEARS))
 
     def _year_text(self) -> pa.Array:
-        """Java's year of era: a sign where there are more than four digits, and 1 is the year before 1."""
+        """Returns Java's year of era: with a sign when it has more than four digits; 1 is also the year before 1."""
         years: NDArray[np.int64] = self.years().fill_null(0).to_numpy(zero_copy_only=False)
         era = pa.array(np.where(years > 0, years, 1 - years))
         text = pc.utf8_lpad(era.cast(pa.string()), 4, "0")
@@ -105,7 +106,7 @@ class WallTime:
 
 
 def strftime_parts(pattern: str) -> list[str]:
-    """A Java date pattern as pieces of Arrow's, the year on its own. Raises ConfigError for other letters."""
+    """Returns a Java date pattern as pieces of Arrow's, the year on its own. Raises ConfigError for other letters."""
     parts: list[str] = []
     position = 0
     while position < len(pattern):
@@ -125,7 +126,7 @@ def strftime_parts(pattern: str) -> list[str]:
 
 
 def _floor_divided(array: pa.Array, divisor: int) -> pa.Array:
-    """Division towards the past, where Arrow's goes towards zero."""
+    """Divides towards the past; Arrow's division goes towards zero."""
     if divisor == 1:
         return array
     values: NDArray[np.int64] = array.fill_null(0).to_numpy(zero_copy_only=False)
@@ -137,7 +138,7 @@ def _where_valid(array: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def parse_date(text: str) -> dt.date:
-    """`yyyy`, `yyyy-M` or `yyyy-M-d`; what follows a blank or a T is ignored. Raises ConfigError."""
+    """Reads `yyyy`, `yyyy-M` or `yyyy-M-d`. Ignores what follows a blank or a T. Raises ConfigError."""
     match = _DATE.fullmatch(text.strip())
     with suppress(ValueError):
         if match is not None:
@@ -146,7 +147,7 @@ def parse_date(text: str) -> dt.date:
 
 
 def parse_timestamp(text: str) -> dt.datetime:
-    """`yyyy-M-d`, a time cut to microseconds, a zone; naive without one. Raises ConfigError."""
+    """Reads `yyyy-M-d`, a time cut to microseconds, and a zone; naive without a zone. Raises ConfigError."""
     match = _TIMESTAMP.fullmatch(text.strip())
     with suppress(ValueError):
         if match is not None:
@@ -159,7 +160,7 @@ def parse_timestamp(text: str) -> dt.datetime:
 
 
 def zone_of(name: str) -> dt.tzinfo:
-    """The zone of a name such as `UTC`, `Z`, `+02:00` or `Europe/Berlin`. Raises ConfigError for an unknown one."""
+    """Returns the zone of a name such as `UTC`, `Z`, `+02:00` or `Europe/Berlin`. Raises ConfigError for others."""
     if name in ("Z", "UTC", "GMT"):
         return dt.timezone.utc
     offset = _OFFSET.fullmatch(name)

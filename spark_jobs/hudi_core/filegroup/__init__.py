@@ -1,4 +1,4 @@
-"""What is done with the files of a file group: they are read, versions of a row are merged, and new ones are written.
+"""Reads the files of a file group, merges the versions of a row, and writes new files.
 
 - ``read/``: which log blocks count; how a file slice becomes rows; the columns of a query; the table's schema.
 - ``merge/``: which version of a row wins; which rule a table has; how ordering values compare; memory of a merge.

@@ -6,11 +6,12 @@
 - ``manifest``: which files of layout 2 count; how a new snapshot of them is published; what happens when two processes
   archive at once.
 - ``lsm``: how files of layout 2 are read; an instant that is in two of them; a file that is missing.
-- ``lsm_writer``: how instants are added in layout 2; which files are merged into one; which snapshots and files go.
+- ``lsm_writer``: how instants are added in layout 2; which files are merged into one; which snapshots and files are
+  deleted.
 - ``log_archive``: which files and blocks of layout 1 count; a block that is cut; a merge that is not finished.
 - ``archiving``: how many instants an archival takes at once; how they are added in layout 1; how an unfinished merge of
   Hudi 0.15 is ended or rolled back.
 
-Elsewhere: which instants are archived, and what keeps them, is in ``services/archive/planner``; what an interrupted
-archival left is in ``services/archive/job``; in which order files leave the timeline, in ``timeline/active``.
+Elsewhere: ``services/archive/planner`` says which instants are archived, and what keeps them; ``services/archive/job``
+says what an interrupted archival left; ``timeline/active`` says in which order files leave the timeline.
 """

@@ -1,6 +1,4 @@
-"""Completed instants with their state files, and what a record of the archive holds of each, in layout 1 and layout 2
-(MetadataConversionUtils of 0.15 and 1.x).
-"""
+"""Completed instants with their state files, and their archived records in either layout (MetadataConversionUtils)."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ _TEXTS: Final = ("fileId", "path", "prevCommit", "partitionPath")
 _NUMBERS: Final = tuple(
     name for name, _ in (*WRITE_COUNTS, *LOG_COUNTS) if name not in ("totalLogFilesCompacted", "totalLogSizeCompacted")
 )
-"""What the record has of a write stat besides its texts."""
+"""The numbers that the record has of a write stat, besides its texts."""
 _MEMBERS: Final = {
     (Action.CLEAN, State.COMPLETED): "hoodieCleanMetadata",
     (Action.ROLLBACK, State.COMPLETED): "hoodieRollbackMetadata",
@@ -76,7 +74,7 @@ class ArchivedInstant:
 
 
 def lsm_metadata(item: ArchivedInstant) -> bytes | None:
-    """Of a row of layout 2: the completed file's bytes, None of an empty one; JSON of an upgrade becomes Avro."""
+    """Returns the metadata of a row of layout 2: the completed file, None for an empty one. JSON becomes Avro."""
     data = item.content(State.COMPLETED)
     if data and item.instant.action in COMMIT_ACTIONS and not is_container(data):
         return encode_commit_avro(decode_commit(data, path=item.files[-1].path))
@@ -84,7 +82,7 @@ def lsm_metadata(item: ArchivedInstant) -> bytes | None:
 
 
 def lsm_plan(item: ArchivedInstant) -> bytes | None:
-    """Of a row of layout 2 (MetadataConversionUtils.createLSMTimelineInstant); of an overwrite its workload."""
+    """Returns the plan of a row (MetadataConversionUtils.createLSMTimelineInstant); of an overwrite its workload."""
     action = item.instant.pending_action
     requested, inflight = item.content(State.REQUESTED), item.content(State.INFLIGHT)
     if action in (Action.COMPACTION, Action.LOG_COMPACTION):
@@ -97,9 +95,8 @@ def lsm_plan(item: ArchivedInstant) -> bytes | None:
 
 
 def archived_entry(requested_time: str, file: StateFile) -> dict[str, Any]:
-    """The record of a state file in layout 1. As in Hudi, an empty file is one of its time, action and state alone, but
-    a commit's requested and inflight files count as commits that wrote nothing. Raises CorruptFileError naming the
-    file.
+    """Returns the record of a state file in layout 1. As in Hudi, the record of an empty file has only time, action and
+    state; but a commit's requested and inflight files count as commits that wrote nothing. Raises CorruptFileError.
     """
     return {
         "commitTime": requested_time,
@@ -131,7 +128,7 @@ def _content(file: StateFile) -> dict[str, Any]:
 
 
 def _commit(raw: dict[str, Any], path: str, *, mark_compacted: bool = True) -> dict[str, Any]:
-    """The Avro form of a commit's metadata, which has fewer members than the file."""
+    """Returns the Avro form of a commit's metadata, which has fewer members than the file."""
     operation = member(raw, "operationType", str, path=path, default=_UNKNOWN)
     if mark_compacted and member(raw, "compacted", bool, path=path, default=False):
         operation = _COMPACTED

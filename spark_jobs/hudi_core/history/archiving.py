@@ -1,11 +1,11 @@
 """The rounds of an archival, and the writer of the archive of layout 1: log files of Avro blocks, with records of
-archived_instant.py (HoodieTimelineArchiver of Hudi 0.15). That of layout 2 is in lsm_writer.py.
+archived_instant.py (HoodieTimelineArchiver of Hudi 0.15). lsm_writer.py writes the archive of layout 2.
 
-In layout 1 every call writes one whole new file of the next number, created exclusively. Nothing is ever appended: the
-last file may be one that a crash has cut, and what follows a cut block is lost to readers.
+In layout 1 every call writes one whole new file of the next number, created exclusively. Nothing is ever appended: a
+crash may have cut the last file, and readers lose what follows a cut block.
 
-Hudi 0.15 merges small files: it writes the plan `mergeArchivePlan`, the merged file, deletes the files it was made of,
-and the plan last. While the plan exists, the merged file may be half written, or hold the only copy of instants whose
+Hudi 0.15 merges small files. It writes the plan `mergeArchivePlan` and the merged file, then deletes the source files,
+and last the plan. While the plan exists, the merged file may be half written, or hold the only copy of instants whose
 own file is deleted. This engine merges none and finishes such a merge (verifyLastMergeArchiveFilesIfNecessary).
 """
 
@@ -47,12 +47,12 @@ _REMEDY: Final = "restore the files that the plan names from a copy; the instant
 def archive_writer(
     storage: Storage, features: TableVersion, folder: str, config: ArchiveConfig, guard: Guard
 ) -> LsmWriter | LogArchiveWriter:
-    """The writer of the archive in `folder` by its timeline's layout; `guard` raises without the table lock.
+    """Returns the writer of the archive in `folder` by its timeline's layout. `guard` raises without the table lock.
 
-    Called under that lock, by one process at a time. `held` are those of instants, in timeline order, that an
-    interrupted run has left in the archive already. `write` adds instants in the order of the plan: once it has
-    returned they are there for every reader. Memory: their contents about three times over. Every method may be
-    repeated after a crash.
+    The writer is called under that lock, by one process at a time. `held` returns those of the instants, which are in
+    timeline order, that an interrupted run has already left in the archive. `write` adds instants in the order of the
+    plan: then every reader has them. Memory: their contents about three times over. Every method may be repeated after
+    a crash.
     """
     if features.completion_time_in_name:
         return LsmWriter(storage, folder, guard, config)
@@ -62,7 +62,7 @@ def archive_writer(
 def rounds(
     storage: Storage, active: ActiveTimeline, zone: str, instants: Sequence[Instant], *, most: int | None = None
 ) -> Iterator[list[ArchivedInstant]]:
-    """The instants in their order with the contents of all their state files: `most` at once (ROUND_INSTANTS by
+    """Yields the instants in their order with the contents of all their state files: `most` at once (ROUND_INSTANTS by
     default), or as many as have 16 MiB, which an archival holds in memory. `zone` is that of instants. Raises
     StorageNotFoundError where a completed file is gone, which only an archiver without a lock can have done.
     """
@@ -84,7 +84,7 @@ def rounds(
 def _files(
     storage: Storage, active: ActiveTimeline, instant: Instant, modified: dict[str, float], zone: str
 ) -> Iterator[StateFile]:
-    """The files of the instant's states; a run that was cut off may have removed pending ones already."""
+    """Yields the files of the instant's states. A run that was cut off may have removed pending ones already."""
     pending = [
         (instant.pending_action, state, active.path(instant.requested_time, instant.pending_action, state))
         for state in (State.REQUESTED, State.INFLIGHT)
@@ -97,18 +97,18 @@ def _files(
 
 @dataclass(frozen=True, slots=True)
 class LogArchiveWriter:
-    """Adds to the archive in `folder` (archive_writer); `batch` are the records of a block."""
+    """Adds to the archive in `folder` (archive_writer). `batch` is how many records a block has."""
 
     storage: Storage
     folder: str
     batch: int
 
     def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
-        """Only the newest file can hold instants of an interrupted run."""
+        """Returns the instants that are archived. Only the newest file can hold those of an interrupted run."""
         return LogArchive(self.storage, self.folder).newest().intersection(map(key_of, instants))
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
-        """Raises CorruptFileError, StorageExistsError while others keep adding files."""
+        """Adds the instants in a new file. Raises CorruptFileError; StorageExistsError while others add files."""
         data = encode_archive(instants, self.batch)
         for _ in range(_ATTEMPTS):
             number = max((number for number, _ in archive_files(self.storage, self.folder)), default=0) + 1
@@ -124,11 +124,11 @@ class LogArchiveWriter:
         )
 
     def finish(self) -> None:
-        """Small files are not merged, as in Hudi 1.x; finish_merge ends a merge of Hudi 0.15."""
+        """Does nothing: small files are not merged, as in Hudi 1.x. finish_merge ends a merge of Hudi 0.15."""
 
 
 def encode_archive(instants: Sequence[ArchivedInstant], batch: int) -> bytes:
-    """The file of these instants: a record for each state file, `batch` records in a block with the schema."""
+    """Returns the file of these instants: a record for each state file, `batch` records in a block with the schema."""
     schema = load_schema("HoodieArchivedMetaEntry")
     codec = codec_of(schema)
     headers = {HeaderKey.SCHEMA: json.dumps(schema, separators=(",", ":"))}
@@ -149,9 +149,9 @@ def encode_archive(instants: Sequence[ArchivedInstant], batch: int) -> bytes:
 
 
 def finish_merge(storage: Storage, folder: str) -> bool:
-    """Rolls an unfinished merge back, or finishes it when a file is deleted already; False when there is none. Called
-    under the table lock; may be repeated after a kill. Raises CorruptFileError, with nothing deleted, when files are
-    missing and the merged file is missing or damaged. Of the plan's paths only the names count.
+    """Rolls an unfinished merge back, or finishes it when a file is deleted already. Returns False when there is none.
+    Called under the table lock; may be repeated after a kill. Raises CorruptFileError, with nothing deleted, when files
+    are missing and the merged file is missing or damaged. Of the plan's paths only the names count.
     """
     path = f"{folder}/{MERGE_PLAN}"
     try:
@@ -186,7 +186,7 @@ def finish_merge(storage: Storage, folder: str) -> bool:
 
 
 def _name(value: str, path: str) -> str:
-    """The plain name of a file of the archive. Raises FormatError for any other."""
+    """Returns the plain name of a file of the archive. Raises FormatError for any other."""
     name = value.rsplit("/", 1)[-1]
     check_file_name(name, source=path)
     if not name.startswith(".commits_.archive."):

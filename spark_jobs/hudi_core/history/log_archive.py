@@ -1,9 +1,8 @@
-"""The archived timeline of layout 1: log files of Avro blocks (HoodieArchivedTimeline of 0.15). What a record of an
-instant holds: archived_instant.py. Files of layout 2: manifest.py.
+"""Reads the archived timeline of layout 1: log files of Avro blocks (HoodieArchivedTimeline of 0.15).
+archived_instant.py says what a record of an instant holds. manifest.py has the files of layout 2.
 
 A record (HoodieArchivedMetaEntry) holds one state file of an instant, so an instant has up to three. Files are
-numbered; small ones may be merged into one of a new number, and during a merge the plan file `mergeArchivePlan` names
-the merged one.
+numbered. Small ones may be merged into one of a new number; meanwhile the plan file `mergeArchivePlan` names it.
 """
 
 from __future__ import annotations
@@ -81,15 +80,13 @@ class _Entry(NamedTuple):
 _last_read: Final[WeakKeyDictionary[Storage, dict[str, tuple[list[FileInfo], dict[InstantKey, _Entry]]]]] = (
     WeakKeyDictionary()
 )
-"""By storage and folder, the files and what they hold: a command opens the archive several times, and reads it once
+"""By storage and folder, the files and what they hold. A command opens the archive several times, and reads it once
 while path, size and modification time of every file are the same.
 """
 
 
 class LogArchive:
-    """The archive in `folder` as at the first query; see ArchivedTimeline. Times, actions and places are kept as long
-    as the storage: about 600 bytes an instant. Not thread-safe.
-    """
+    """The archive in `folder` as at the first query. Memory: about 600 bytes an instant. Not thread-safe."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage = storage
@@ -115,7 +112,7 @@ class LogArchive:
         return all(state is not State.COMPLETED for _, file in files for *_, state in self._states(file))
 
     def latest(self) -> Iterator[Instant]:
-        """A merged file has a new number and old instants: all are read first."""
+        """Yields all instants, latest first. Reads all files first: a merged file has a new number and old instants."""
         return reversed(self.instants())
 
     def completion_time(self, requested_time: str) -> str | None:
@@ -126,7 +123,7 @@ class LogArchive:
         return next((metadata for _, metadata in self.commits(instants)), None)
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """See LsmHistory; holds one block at a time, and reads it once for instants that follow each other."""
+        """Yields the metadata of commits. Holds one block at a time, and reads it once for consecutive instants."""
         places = (
             (item, self._entries[key_of(item)].completed)
             for item in sorted(instants, key=lambda item: item.sort_key)
@@ -146,7 +143,7 @@ class LogArchive:
         return {} if entry is None else self._content(entry.requested, _PLANS.get(instant.action))
 
     def newest(self) -> frozenset[InstantKey]:
-        """The instants that the newest file holds as completed: requested time and action. Reads no other file."""
+        """Returns requested time and action of the instants that the newest file holds as completed."""
         return frozenset(
             (time, completed_action(action))
             for _, file in archive_files(self._storage, self._folder)[-1:]
@@ -187,7 +184,7 @@ class LogArchive:
         return entries
 
     def _states(self, file: FileInfo) -> list[_State]:
-        """The records of a file; none of a merged file whose merge is unfinished: its source files still exist."""
+        """Returns the records of a file; none of an unfinished merge, whose source files still exist."""
         try:
             return [item for block in self._blocks(file) for item in self._block_states(block)]
         except CorruptFileError:
@@ -197,7 +194,7 @@ class LogArchive:
             return []
 
     def _unfinished_merge(self) -> str | None:
-        """The merged file that the merge plan names; None without a plan, or with one that is itself truncated."""
+        """Returns the merged file that the merge plan names; None without a plan, or with a truncated one."""
         path = f"{self._folder}/{MERGE_PLAN}"
         try:
             plan = decode_datum(self._storage.read(path), path=path)
@@ -207,7 +204,7 @@ class LogArchive:
         return name if isinstance(name, str) else None
 
     def _blocks(self, file: FileInfo) -> Iterator[LogBlock]:
-        """The data blocks of a file. A cut block at its end is an append whose instants are still active."""
+        """Yields the data blocks of a file. A cut block at its end is an append whose instants are still active."""
         for block in _walk(self._storage, file):
             if isinstance(block, CorruptBlock):
                 if block.offset + block.length < file.size:
@@ -238,7 +235,7 @@ class LogArchive:
         return [reader.view(reader.i32()) for _ in range(count)]
 
     def _decoded(self, data: memoryview, place: _Place, *, whole: bool) -> dict[str, Any]:
-        """The record, or its _IDENTITY alone."""
+        """Returns the record; only its _IDENTITY unless `whole`."""
         codec = self._codecs.get((place.schema, whole))
         if codec is None:
             schema = parse_schema(place.schema, path=place.path)
@@ -261,7 +258,7 @@ class LogArchive:
 
 
 def archive_files(storage: Storage, folder: str) -> list[tuple[int, FileInfo]]:
-    """The files of the archive with their numbers, oldest first."""
+    """Returns the files of the archive with their numbers, oldest first."""
     files = storage.list_files(folder)
     numbered = [(int(match["number"]), info) for info in files if (match := _FILE.match(info.name))]
     return sorted(numbered, key=lambda pair: (pair[0], pair[1].name))
@@ -283,7 +280,7 @@ def _damaged(block: CorruptBlock) -> CorruptFileError:
 
 
 def _identity(record: dict[str, Any], path: str) -> tuple[str, str, State]:
-    """Requested time, action and state of a record. Very old records have no state: they are completed ones."""
+    """Returns requested time, action and state of a record. Very old records have no state: they are completed ones."""
     time, action, state = record.get("commitTime"), record.get("actionType"), record.get("actionState")
     if not isinstance(time, str) or not is_time(time) or not isinstance(action, str):
         raise CorruptFileError("an archived record has no instant time or no action", path=path, remedy=_REMEDY)

@@ -1,10 +1,8 @@
-"""The archived timeline of layout 2: Parquet files of instants, sorted by requested time (ArchivedTimelineV2).
-
+"""Reads the archived timeline of layout 2: Parquet files of instants, sorted by requested time (ArchivedTimelineV2).
 manifest.py says which files are in force.
 
 A row holds requested and completion time, the action under which the instant completed, and the bytes of its completed
-file and of its plan. Lists of instants are made of the first three columns alone; the bytes are read for single
-instants, a few rows at a time.
+file and of its plan. Lists of instants need the first three columns alone. The bytes are read a few rows at a time.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ SCHEMA: Final = pa.schema(
     ]
 )
 ROW_VERSION: Final = 1
-"""LSM_TIMELINE_INSTANT_VERSION_1."""
+"""The version of a row (LSM_TIMELINE_INSTANT_VERSION_1)."""
 
 _TEXT: Final = ["null", {"type": "string", "avro.java.string": "String"}]
 _AVRO: Final = {
@@ -61,18 +59,18 @@ _AVRO: Final = {
     ],
 }
 _FOOTER: Final = {"parquet.avro.schema": json.dumps(_AVRO, separators=(",", ":")), "writer.model.name": "avro"}
-"""What the Avro writer of Parquet's Java library writes there; the files have no bloom filter and no meta columns."""
+"""What Parquet's Avro writer in Java writes into the footer. Hudi's files have no bloom filter and no meta columns."""
 _ROW_GROUP_BYTES: Final = 16 << 20
 
 
 REMEDY: Final = "restore the file from a copy; the instants that it holds are nowhere else"
-"""No commit can be rolled back for a damaged file, as it holds many."""
+"""The remedy for a damaged file: no commit can be rolled back for it, because it holds many."""
 
 
 def read_batches(
     storage: Storage, path: str, columns: Sequence[str], rows: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of a file that a snapshot names. Raises CorruptFileError when it is missing or has other columns."""
+    """Yields columns of a snapshot's file. Raises CorruptFileError when it is missing or has other columns."""
     try:
         source = storage.open_input(path)
     except StorageNotFoundError as error:
@@ -94,7 +92,7 @@ def read_batches(
 
 
 def write_batches(file: BinaryIO, batches: Iterable[pa.RecordBatch], *, path: str) -> None:
-    """Writes a file of `batches` in SCHEMA, sorted by requested time; GZIP as Hudi's. Holds 16 MiB of them at most."""
+    """Writes a GZIP file of `batches` in SCHEMA, sorted by requested time. Holds at most 16 MiB of them."""
     writer = BaseFileWriter(file, SCHEMA, path=path, style=ParquetStyle(row_group_bytes=_ROW_GROUP_BYTES))
     for rows in batches:
         writer.write(rows)
@@ -102,16 +100,14 @@ def write_batches(file: BinaryIO, batches: Iterable[pa.RecordBatch], *, path: st
 
 
 _CONTENT_ROWS: Final = 16
-"""Rows whose content is held at once: the metadata of a wide commit can have some megabytes."""
+"""How many rows have their content held at once: the metadata of a wide commit can have some megabytes."""
 
 _ORDER: Final = attrgetter("requested_time", "action")
 """Timeline order of archived instants: they are completed, so their actions name their classes."""
 
 
 class LsmHistory:
-    """The archive in `folder`, by its latest snapshot at the first query; see ArchivedTimeline. Keeps times and
-    actions, about 300 bytes an instant. Not thread-safe.
-    """
+    """The archive in `folder`, by the snapshot of the first query. Memory: 300 bytes an instant. Not thread-safe."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage = storage
@@ -124,7 +120,7 @@ class LsmHistory:
         return read_snapshot(self._storage, self._folder)
 
     def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
-        """Those requested after `after` and at or before `up_to`, in timeline order; other files are not opened."""
+        """Returns the instants requested after `after`, up to `up_to`, in timeline order. Opens no other files."""
         by_key: dict[InstantKey, Instant] = {}
         for file in self._files:
             if not file.overlaps(after, up_to):
@@ -137,7 +133,7 @@ class LsmHistory:
         return sorted(by_key.values(), key=_ORDER)
 
     def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
-        """Those completed after `begin` (exclusive) and at or before `end`; files that start later are not opened."""
+        """Returns the instants completed after `begin` and up to `end`. Opens no files that start later."""
         completed = [
             instant
             for instant in self.instants(up_to=end)
@@ -149,30 +145,30 @@ class LsmHistory:
         return Timeline.in_order(self.instants())
 
     def is_empty(self) -> bool:
-        """Opens no file."""
+        """Whether the archive holds nothing. Opens no file."""
         return not self._files
 
     def latest(self) -> Iterator[Instant]:
-        """All instants, the latest first; a file is opened when the caller comes to it."""
+        """Yields all instants, latest first. Opens a file when the caller comes to it."""
         ends = sorted({file.end for file in self._files}, reverse=True)
         for up_to, after in pairwise([*ends, None]):
             yield from reversed(self.instants(after, up_to))
 
     def completion_time(self, requested_time: str) -> str | None:
-        """None when the instant is not archived; opens only files whose range covers the time."""
+        """Returns None when the instant is not archived. Opens only files whose range covers the time."""
         return next((instant.completed_at for instant in self._at(requested_time)), None)
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
         return next((metadata for _, metadata in self.commits(self._at(requested_time))), None)
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """Of other instants nothing; in no promised order. Holds the content of 16 instants at once."""
+        """Yields the metadata of the archived commits among the instants, in any order. Holds that of 16 at once."""
         requested = [instant for instant in instants if instant.action in COMMIT_ACTIONS]
         for instant, data, path in self._content(requested, METADATA):
             yield instant, decode_commit(data, path=path)
 
     def content(self, instant: Instant) -> dict[str, Any]:
-        """The completed file as a plain dictionary; `{}` when it was empty or is not archived. So is `plan`."""
+        """Returns the completed file (`plan`: the plan) as a dictionary; `{}` when empty or not archived."""
         return self._decoded(instant, METADATA)
 
     def plan(self, instant: Instant) -> dict[str, Any]:
@@ -191,7 +187,7 @@ class LsmHistory:
         return next((decode_any(data, path=path) for _, data, path in self._content([instant], column)), {})
 
     def _content(self, instants: Sequence[Instant], column: str) -> Iterator[tuple[Instant, bytes, str]]:
-        """A column's bytes for each of `instants` in the archive, and their file; every file is read at most once."""
+        """Yields a column's bytes and the file of each archived instant. Reads every file at most once."""
         requested = {key_of(instant): instant for instant in instants}
         for file in self._files:
             inside = {key for key in requested if file.begin <= key[0] <= file.end}

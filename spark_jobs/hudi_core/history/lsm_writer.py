@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LsmWriter:
-    """Adds to the archive in `folder`; see archiving.archive_writer."""
+    """Adds to the archive in `folder` (archiving.archive_writer)."""
 
     storage: Storage
     folder: str
@@ -54,22 +54,21 @@ class LsmWriter:
     config: ArchiveConfig
 
     def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
-        """Reads times and actions of the files whose range overlaps."""
+        """Returns the instants that are archived. Reads times and actions of files whose range overlaps."""
         times = sorted(instant.requested_time for instant in instants)
         if not times:
             return frozenset()
-        # `after` is exclusive: a time without its last digit sorts before it, and behind everything that is older by
-        # more.
+        # `after` is exclusive: the time without its last digit sorts before it, and after all much older ones.
         archived = LsmHistory(self.storage, self.folder).instants(after=times[0][:-1], up_to=times[-1])
         return frozenset(map(key_of, archived)).intersection(map(key_of, instants))
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
-        """Raises ConflictError where another process archives, too."""
+        """Adds the instants in a new file. Raises ConflictError where another process archives, too."""
         ordered = sorted(instants, key=lambda item: item.instant.sort_key)
         begin, end = ordered[0].instant.requested_time, ordered[-1].instant.requested_time
         path = f"{self.folder}/{begin}_{end}_0.parquet"
         if self._is_named(path):
-            # Its first and last instant would be in the archive, and so not here.
+            # The archive would hold its first and last instant, and so these would not be here.
             what = "the archive's file does not hold the instants in its name"
             raise CorruptFileError(what, path=path, remedy="restore the file from a copy")
         data = encode_history(ordered, path=path)
@@ -96,7 +95,7 @@ class LsmWriter:
 
 
 def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
-    """The Parquet file of these instants, in their order. Raises CorruptFileError naming a commit file that is none."""
+    """Returns the Parquet file of these instants, in their order. Raises CorruptFileError for a damaged commit file."""
     rows = [
         {
             TIME: item.instant.requested_time,
@@ -114,15 +113,15 @@ def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
 
 
 _BATCH_ROWS = 64
-"""Rows read at once; a commit of a wide table can have some megabytes."""
+"""How many rows are read at once: a commit of a wide table can have some megabytes."""
 _TOP_LEVEL = 9
-"""Hudi reads one digit of a file's level."""
+"""The highest level: Hudi reads one digit of a file's level."""
 
 
 def compact_levels(storage: Storage, folder: str, guard: Guard, *, batch: int, most_bytes: int) -> int:
-    """Merges the oldest `batch` files of level 0, and so on level by level; returns the number of merges. A level is
-    merged when it has `batch` files. Called under the table lock. Killed anywhere, the archive holds what it held: the
-    sources count until a snapshot names the merged file. Memory: one row group of 16 MiB, its Parquet pages and the
+    """Merges the oldest `batch` files of level 0, and so on level by level. Returns the number of merges. A level is
+    merged when it has `batch` files. Called under the table lock. When this is killed, the archive holds what it held:
+    the sources count until a snapshot names the merged file. Memory: one row group of 16 MiB, its Parquet pages and the
     requested times of the merged instants, about 100 bytes each.
     """
     level = 0
@@ -140,7 +139,7 @@ def compact_levels(storage: Storage, folder: str, guard: Guard, *, batch: int, m
 
 
 def candidates(files: Sequence[HistoryFile], batch: int, most_bytes: int) -> list[HistoryFile]:
-    """The files of one level to merge, oldest first, up to the one that exceeds `most_bytes` (getCandidateFiles)."""
+    """Returns one level's files to merge, oldest first, up to the one that exceeds `most_bytes` (getCandidateFiles)."""
     if len(files) < batch:
         return []
     chosen: list[HistoryFile] = []
@@ -158,9 +157,9 @@ def candidates(files: Sequence[HistoryFile], batch: int, most_bytes: int) -> lis
 
 
 def remove_unused(storage: Storage, folder: str, *, keep: int) -> int:
-    """Removes snapshots but the latest `keep`, then files that none of those names; returns how many of both. A
-    manifest later than the latest is none of a snapshot (see manifest), and stays until it is older. One that was cut
-    off while it was written goes: Hudi's own clean reads all that it keeps.
+    """Removes snapshots except the latest `keep`, then files that none of the kept ones names. Returns how many of
+    both. A manifest later than the latest belongs to no snapshot (see manifest), and stays until it is older. A
+    manifest that was cut off while it was written is deleted: Hudi's own clean reads all that it keeps.
     """
     latest = latest_version(storage, folder) or 0
     versions = sorted(manifest_versions(storage, folder), reverse=True)
@@ -198,7 +197,7 @@ def _merge(storage: Storage, folder: str, sources: Sequence[HistoryFile]) -> His
 
 
 def _unseen(rows: pa.RecordBatch, seen: set[tuple[str, str]], file: HistoryFile) -> pa.RecordBatch:
-    """The rows of instants that did not occur yet: an archiver that died may have archived them twice."""
+    """Returns the rows of instants that did not occur yet: an archiver that died may have archived them twice."""
     if rows.column(TIME).null_count or rows.column(ACTION).null_count:
         raise CorruptFileError("an archived instant has no time or no action", path=file.path, remedy=REMEDY)
     keys = list(zip(rows.column(TIME).to_pylist(), rows.column(ACTION).to_pylist(), strict=True))

@@ -1,13 +1,13 @@
-"""Which files make up the archived timeline of layout 2, and how they change (LSMTimeline, LSMTimelineWriter). Those of
-layout 1: log_archive.py.
+"""Says which files make up the archived timeline of layout 2, and how they change (LSMTimeline, LSMTimelineWriter).
+log_archive.py has the files of layout 1.
 
 <folder>/_version_        the latest snapshot version V
 <folder>/manifest_V       the files of that snapshot
 <folder>/<min>_<max>_<level>.parquet
 
-A file counts once a manifest names it, and a manifest once `_version_` does. Numbers of manifests grow, with gaps: one
-later than `_version_` was left by a crash, or another archiver is about to name it, so its number is not used again.
-Hudi follows `_version_`, and where there is none the largest number (LSMTimeline.latestSnapshotVersion).
+A file counts once a manifest names it, and a manifest counts once `_version_` names it. Numbers of manifests grow, with
+gaps. A manifest later than `_version_` was left by a crash, or another archiver is about to name it, so its number
+stays unused. Hudi follows `_version_`, else the largest number (LSMTimeline.latestSnapshotVersion).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 VERSION_FILE: Final = "_version_"
 
 Guard = Callable[[], None]
-"""Raises when the table lock is no longer ours; called before every write that could then do harm."""
+"""Raises an error when the table lock is no longer ours. It is called before every write that could then do harm."""
 
 _MANIFEST = re.compile(r"^manifest_(\d{1,9})\Z", re.ASCII)
 _FILE = re.compile(r"^(?P<begin>\d{1,40})_(?P<end>\d{1,40})_(?P<level>\d{1,2})\.parquet\Z", re.ASCII)
@@ -38,7 +38,7 @@ _REMEDY: Final = "restore the file from a copy; the instants that it lists are n
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A file of the snapshot: path, first and last requested time in it, level, length by the manifest."""
+    """A file of the snapshot: path, first and last requested time in it, level, and length by the manifest."""
 
     path: str
     begin: str
@@ -56,13 +56,13 @@ class HistoryFile:
 
 
 def read_snapshot(storage: Storage, folder: str) -> list[HistoryFile]:
-    """Those of the latest snapshot, oldest first; empty when nothing was archived. Raises CorruptFileError."""
+    """Returns the files of the latest snapshot, oldest first; none without an archive. Raises CorruptFileError."""
     version = latest_version(storage, folder)
     return [] if version is None else read_manifest(storage, folder, version)
 
 
 def read_manifest(storage: Storage, folder: str, version: int) -> list[HistoryFile]:
-    """The files of one snapshot, oldest first. Raises CorruptFileError when it is missing or damaged."""
+    """Returns the files of one snapshot, oldest first. Raises CorruptFileError for a missing or damaged manifest."""
     path = f"{folder}/manifest_{version}"
     try:
         data = storage.read(path)
@@ -74,7 +74,7 @@ def read_manifest(storage: Storage, folder: str, version: int) -> list[HistoryFi
 
 
 def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
-    """The files in `folder` that a manifest's JSON names, oldest first. Raises CorruptFileError naming `path`."""
+    """Returns the files in `folder` that a manifest names, oldest first. Raises CorruptFileError naming `path`."""
     try:
         entries = load_object(data, path=path).get("files")
     except CorruptFileError as error:
@@ -90,7 +90,7 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
         if match is None or match["begin"] > match["end"]:
             what = f"the manifest names {name!r}, which is no file of the archive"
             raise CorruptFileError(what, path=path, remedy=_REMEDY)
-        # By its length Hudi chooses files to merge: no content depends on it.
+        # Hudi chooses files to merge by their length: no content depends on it.
         size = entry.get("fileLen")
         length = size if isinstance(size, int) and size > 0 else 0
         files[name] = HistoryFile(f"{folder}/{name}", match["begin"], match["end"], int(match["level"]), length)
@@ -98,7 +98,7 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
 
 
 def latest_version(storage: Storage, folder: str) -> int | None:
-    """As the version file says, which goes while it is replaced; else the largest (latestSnapshotVersion)."""
+    """Returns the version file's version; the largest while that file is replaced (latestSnapshotVersion)."""
     named = _named_version(storage, folder)
     return max(manifest_versions(storage, folder), default=None) if named is None else named
 
@@ -123,17 +123,17 @@ def manifest_versions(storage: Storage, folder: str) -> list[int]:
 
 
 def history_files(storage: Storage, folder: str) -> list[str]:
-    """The names of all Parquet files of the archive, those of no snapshot included."""
+    """Returns the names of all Parquet files of the archive, also those of no snapshot."""
     return sorted(name for name in storage.list_names(folder) if _FILE.match(name) is not None)
 
 
 def publish_snapshot(
     storage: Storage, folder: str, change: Callable[[Sequence[HistoryFile]], Sequence[HistoryFile]], guard: Guard
 ) -> None:
-    """Makes the archive what `change` makes of the files of the latest snapshot; they are written in the order given.
-    Called under the table lock; killed anywhere, the archive is the old one or this one. An archiver that goes on after
-    another one has taken the lock deletes nothing of that one's: its own manifest has a number that no other has, and
-    is not named. Raises ConflictError then.
+    """Publishes a new snapshot: what `change` makes of the files of the latest one, in that order. Called under the
+    table lock. When this is killed, the archive is the old one or the new one. An archiver that goes on after another
+    one has taken the lock deletes no file of the other: its own manifest has a number that no other has, and is not
+    named. It then raises ConflictError.
     """
     named, existing = _named_version(storage, folder), manifest_versions(storage, folder)
     version = max(existing, default=0) if named is None else named

@@ -1,7 +1,7 @@
-"""What a query need not read, by its predicate: partitions, files and row groups.
+"""Says what a query need not read, by its predicate: partitions, files and row groups.
 
 - ``skipping``: which partitions and file slices a query skips; which indexes it asks, and in which order; which of them
-  serve the newest snapshot alone; which expression of a predicate an index answers.
+  serve only the newest snapshot; which expression of a predicate an index answers.
 - ``value_ranges``: the least and the greatest value of a column in a slice or a partition; which statistics are not
   believed; what the text of a partition path says of a column.
 - ``key_lookups``: which record keys a predicate leaves possible, and in which file groups they are; when the record
@@ -9,6 +9,6 @@
 - ``row_group_skipping``: which row groups of a base file are read; which base files cannot have a key, by the key range
   and the bloom filter in the footer; bounds of a column whose type was widened.
 
-Elsewhere: whether a predicate may hold in a range is in ``expr/ranges``; whether an index is whole, in
-``metadata_table/read/completeness``; which columns have statistics, in ``metadata_table/indexed_table``.
+Elsewhere: ``expr/ranges`` says whether a predicate may hold in a range, ``metadata_table/read/completeness`` whether an
+index is whole, ``metadata_table/indexed_table`` which columns have statistics.
 """

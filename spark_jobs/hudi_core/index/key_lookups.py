@@ -1,5 +1,5 @@
-"""The values, and so the record keys, that a predicate leaves possible (SparkBaseIndexSupport.
-filterQueriesWithRecordKey, RecordLevelIndexSupport), and the file groups that can hold their rows, by the row-level
+"""Finds the values, and so the record keys, that a predicate leaves possible (SparkBaseIndexSupport.
+filterQueriesWithRecordKey, RecordLevelIndexSupport). Finds the file groups that can hold their rows, by the row-level
 indexes of the metadata table.
 """
 
@@ -27,16 +27,16 @@ from hudi_core.model.names import RECORD_KEY, FileGroupId
 T = TypeVar("T")
 
 MAX_VALUES: Final = 100_000
-"""More values than that are not looked up one by one."""
+"""More values than this are not looked up one by one."""
 
 log = logging.getLogger(__name__)
 
 
 def key_candidates(bound: Bound, config: TableConfig, hidden: Set[str]) -> frozenset[str] | None:
-    """Keys among which is that of every row that matches; None when the predicate does not name them. They come from
-    `_hoodie_record_key`, and from the key columns when each of them is compared for equality with text or whole
-    numbers, and none is one of `hidden`, whose values in the query are not those that keys were made of. Keys of a
-    user's own key generator cannot be derived from columns.
+    """Returns keys that include the key of every matching row; None when the predicate does not name them. They come
+    from `_hoodie_record_key`, and from the key columns when each of them is compared for equality with text or whole
+    numbers, and none is one of `hidden`. Keys were not made of the values that hidden columns have in the query. Keys
+    of a user's own key generator cannot be derived from columns.
     """
     if bound.node == Known(False):
         return frozenset()
@@ -54,8 +54,7 @@ def _of_fields(bound: Bound, fields: tuple[str, ...]) -> frozenset[str] | None:
     if not values or len(values) < len(by_field):
         return None
     if len(fields) == 1:
-        # A complex key generator with one field wrote `field:value` up to 0.14 and from 1.1 on, and the bare value
-        # between.
+        # A complex key generator with one field wrote the bare value after 0.14 until 1.1, else `field:value`.
         bare = frozenset(value for value in values[0] if value)
         return bare | frozenset(f"{fields[0]}:{value or EMPTY_KEY}" for value in values[0])
     if math.prod(len(item) for item in values) > MAX_VALUES:
@@ -67,8 +66,8 @@ def _of_fields(bound: Bound, fields: tuple[str, ...]) -> frozenset[str] | None:
 
 
 def equal_texts(node: Node, operand: Operand) -> frozenset[str] | None:
-    """The values, in Java's text form, one of which the operand has in every matching row; None when not known. Only
-    text and whole numbers: of other types the printed form depends on the writer.
+    """Returns the values, in Java's text form, one of which the operand has in every matching row; None when not known.
+    Takes only text and whole numbers: the printed form of other types depends on the writer.
     """
     if isinstance(node, All):
         known_values = [values for inner in node.nodes if (values := equal_texts(inner, operand)) is not None]
@@ -101,11 +100,12 @@ def _printable(kind: pa.DataType) -> bool:
 def groups_of_keys(
     metadata: MetadataTable, keys: Collection[str], current: Collection[FileGroupId]
 ) -> frozenset[FileGroupId] | None:
-    """The file groups of the keys, by the record index; None when there is none that can be believed, or it was dropped
-    meanwhile. `current` are the file groups of the partitions that are read. A location in one of these partitions that
-    is no file group of it is not believed: behind an insert_overwrite by rows of Spark, 0.15.0 has recorded the file
-    groups of another attempt. Where the index does not have a key, file groups are added that may have its row
-    nevertheless. A partitioned index may have the key in another partition alone.
+    """Returns the file groups of the keys, by the record index; None when no index can be believed.
+
+    `current` are the file groups of the partitions that are read. The index is not believed where it has a location in
+    one of these partitions outside of `current`: after an insert_overwrite by rows of Spark, 0.15.0 has recorded the
+    file groups of another attempt. Where the index does not have a key, file groups are added that may have its row
+    nevertheless. A partitioned index may have the key only in another partition.
     """
     if not metadata.has_index(RECORD_INDEX) or not metadata.completeness.has_true_locations:
         return None
@@ -126,10 +126,9 @@ def groups_of_keys(
 def groups_of_values(
     metadata: MetadataTable, bound: Bound, hidden: Collection[str], current: Collection[FileGroupId]
 ) -> frozenset[FileGroupId] | None:
-    """The file groups of the rows with the values that the predicate leaves an indexed column; None when no secondary
-    index applies. A secondary index gives the record keys, the record index their locations; file groups of which it
-    may lack rows are added. `hidden` are columns whose values in the query are not those of the rows, `current` as in
-    groups_of_keys.
+    """Returns the file groups of rows with the values that the predicate leaves to an indexed column; None when no
+    secondary index applies. Looks record keys up in a secondary index, and adds file groups whose rows it may lack.
+    `hidden` are columns whose values in the query are not those of the rows; `current` is as in groups_of_keys.
     """
     if RECORD_INDEX not in metadata.partition_types:
         return None
@@ -153,7 +152,7 @@ def groups_of_values(
 
 
 def _requested(metadata: MetadataTable, index: str, question: Callable[[], T]) -> T | None:
-    """The index's answer; None where it changed meanwhile and may lack rows (MetadataTable.current)."""
+    """Returns the index's answer; None where the index changed meanwhile and may lack rows (MetadataTable.current)."""
     try:
         answer = question()
     except (CorruptFileError, StorageNotFoundError):

@@ -1,5 +1,5 @@
-"""Which row groups of a base file are read, by its footer's statistics; which base files cannot hold some keys, by the
-key range and the bloom filter in the footer. Which partitions and files: skipping.py.
+"""Says which row groups of a base file are read, by its footer's statistics; and which base files cannot hold some
+keys, by the key range and the bloom filter in the footer. skipping.py says which partitions and files are read.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from hudi_core.timeline.schemas import renamed_columns
 from hudi_core.view.file_group import DataFile, FileSlice
 
 MAX_BLOOM_KEYS: Final = 1000
-"""With more keys a filter is not tested: each costs some microseconds per file, and one of many is likely in it."""
+"""With more keys a filter is not tested: each key costs some microseconds per file, and one of many is likely in it."""
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNITS = ("s", "ms", "us", "ns")
 Blooms = Callable[[str, list[str]], Mapping[str, BloomFilter]]
-"""Of a partition and names of base files: the filters of those that have one."""
+"""Returns the filters of base files that have one, by the partition and the names of the files."""
 
 
 def columns_not_in_files(spec: ReaderSpec) -> frozenset[str]:
-    """The columns that are read from paths, or that older files may hold under another name, or not at all."""
+    """Returns the columns that are read from paths, or that older files may hold under another name, or not at all."""
     return renamed_columns(spec.history).union(spec.output.rule.from_path)
 
 
 def flat_columns(bound: Bound, hidden: Collection[str]) -> dict[Column, pa.DataType]:
-    """The predicate's columns, without `hidden` ones and structs, lists and maps, each with its type."""
+    """Returns the predicate's columns, each with its type, without `hidden` ones and structs, lists and maps."""
     columns = [
         operand for operand in operands_of(bound.node) if isinstance(operand, Column) and operand.path[0] not in hidden
     ]
@@ -52,8 +52,8 @@ def flat_columns(bound: Bound, hidden: Collection[str]) -> dict[Column, pa.DataT
 
 
 def row_group_chooser(bound: Bound, spec: ReaderSpec) -> RowGroups | None:
-    """The filter for row groups of a base file that is read alone; None when no footer statistics can help. Not for
-    base files that log files are merged with: a row that does not match may decide the result of its key.
+    """Returns the filter for row groups of a base file that is read alone; None when no footer statistics can help. Not
+    for base files that are merged with log files: a row that does not match may decide the result of its key.
     """
     flat = flat_columns(bound, columns_not_in_files(spec))
     if not flat:
@@ -69,10 +69,10 @@ def row_group_chooser(bound: Bound, spec: ReaderSpec) -> RowGroups | None:
 def footer_ranges(
     metadata: pq.FileMetaData, kinds: dict[Column, pa.DataType], rows: pa.Schema
 ) -> dict[Operand, ColumnRange]:
-    """The ranges of columns, in the types of the query, per row group; those without statistics are omitted."""
+    """Returns the ranges of columns, in the query's types, per row group. Omits columns without statistics."""
     leaves = leaf_columns(metadata)
     schema = schema_of(metadata).to_arrow_schema()
-    # Their numbers are of other dates: what is read of them is refused, and nothing is ruled out by them.
+    # Their numbers mean other dates: reads of them are refused, and they rule nothing out.
     hybrid = hybrid_columns(metadata, schema)
     ranges: dict[Operand, ColumnRange] = {}
     for column, kind in kinds.items():
@@ -119,18 +119,18 @@ def _may_hold(footer: dict[str, str], keys: Collection[str], path: str) -> bool:
 
 
 def _between(key: str, low: str, high: str) -> bool:
-    """In an order by which Hudi's writers find the least and the greatest key: that of Java's strings, or Spark's."""
+    """Whether a key is in a range, by the order of Java's strings or Spark's: a Hudi writer may use either."""
     first, tested, last = (text.encode("utf-16-be", "surrogatepass") for text in (low, key, high))
     return first <= tested <= last or low <= key <= high
 
 
 def any_may_be_in(bloom: BloomFilter, keys: Collection[str]) -> bool:
-    """Whether one of the keys may be in the filter; true without a test of more than MAX_BLOOM_KEYS."""
+    """Whether one of the keys may be in the filter. True without a test of more than MAX_BLOOM_KEYS."""
     return len(keys) > MAX_BLOOM_KEYS or bloom.lacking(pa.array(keys, pa.string())) < len(keys)
 
 
 def filter_mask(slices: Sequence[FileSlice], values: Collection[str], filters: Blooms) -> NDArray[np.bool_]:
-    """By filters over base files: log files may hold one of the values, and so may a file without a filter."""
+    """Returns which slices may hold a value, by filters. Log files and files without a filter may hold any."""
     mask = np.ones(len(slices), dtype=np.bool_)
     by_partition: dict[str, dict[str, int]] = defaultdict(dict)
     for number, file_slice in enumerate(slices):
@@ -143,9 +143,8 @@ def filter_mask(slices: Sequence[FileSlice], values: Collection[str], filters: B
 
 
 def in_order_of(bounds: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """The bounds as type `kind`; None unless values of `kind` made from such values have the same order. Those of a
-    column that was widened (int to long to double, decimals, finer timestamps) do; those of one that became text do
-    not.
+    """Returns the bounds as type `kind`; None unless values of `kind` made from such values have the same order. Values
+    of a column that was widened (numbers, decimals, timestamps) have it; values of one that became text do not.
     """
     have = bounds.type
     if have == kind:

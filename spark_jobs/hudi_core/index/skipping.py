@@ -1,11 +1,10 @@
-"""Data skipping: which partitions and file slices a predicate excludes before a file is opened (RFC-27). Which row
-groups: row_group_skipping.py. The ranges of a file: value_ranges.py; whether a predicate may hold in them:
-expr/ranges.py.
+"""Data skipping: which partitions and file slices a predicate excludes before a file is opened (RFC-27).
+row_group_skipping.py chooses row groups. value_ranges.py has the ranges of a file; expr/ranges.py says whether a
+predicate may hold in them.
 
-As HoodieFileIndex.filterFileSlices. Every index is used only where its answer holds. Statistics and bloom filters are
-of files, which do not change, so they serve every query. The record index, the secondary indexes and the statistics of
-whole partitions are of the table as it is now, so they serve a snapshot of it alone. What is not known is kept, and
-rows are checked again when they are read.
+Works like HoodieFileIndex.filterFileSlices. Every index is used only where its answer holds. Statistics and bloom
+filters of files serve every query. The record index, the secondary indexes and the statistics of whole partitions serve
+only the newest snapshot. What is not known is kept, and rows are checked again when they are read.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _PLAIN: Final = frozenset(FUNCTIONS) - {*_FORMATTED, "substring"}
 
 
 def indexed_operand(definition: IndexDefinition) -> Operand | None:
-    """The expression that the index is built over; None for an index without one that predicates can name."""
+    """Returns the expression that the index is built over; None for an index without one that predicates can name."""
     if len(definition.source_fields) != 1:
         return None
     column = Column(tuple(definition.source_fields[0].split(".")))
@@ -74,8 +73,8 @@ def indexed_operand(definition: IndexDefinition) -> Operand | None:
 def expression_mask(
     slices: Sequence[FileSlice], bound: Bound, metadata: MetadataTable, hidden: Collection[str]
 ) -> NDArray[np.bool_]:
-    """Which slices may hold a matching row, by statistics and bloom filters of expressions of the predicate. `hidden`
-    are columns whose values in the query are not those that the indexes are built over.
+    """Returns which slices may hold a matching row, by statistics and bloom filters of expressions of the predicate.
+    `hidden` are columns whose values in the query are not those that the indexes are built over.
     """
     requested = {operand for operand in operands_of(bound.node) if _applies(operand, bound, hidden)}
     mask = np.ones(len(slices), dtype=np.bool_)
@@ -96,8 +95,8 @@ def expression_mask(
 
 
 def _computed(statistics: pa.Table) -> pa.Table:
-    """As column_stats has them: these count values without the nulls, and their sizes are the file's
-    (SparkMetadataWriterUtils.getExprIndexRecords). They are of rows, which is size 0.
+    """Returns statistics of expressions in the form of column_stats. They count values without the nulls, and their
+    sizes are the file's (SparkMetadataWriterUtils.getExprIndexRecords). They are of rows, for which the size is 0.
     """
     counts = pc.add(statistics["value_count"], statistics["null_count"])
     rest = statistics.drop_columns(["value_count", "uncompressed_size"])
@@ -105,7 +104,7 @@ def _computed(statistics: pa.Table) -> pa.Table:
 
 
 def _applies(operand: Operand, bound: Bound, hidden: Collection[str]) -> bool:
-    """Whether an index of the expression answers as this query would: same zone, and columns that it reads. Not of
+    """Whether an index of the expression answers as this query would: same zone, and columns that it reads. Not for
     milliseconds: an index that is older than their label in the table's schema took them for microseconds.
     """
     column = operand.arguments[0] if isinstance(operand, Call) else None
@@ -135,7 +134,7 @@ _IN_ORDER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """Counts of partitions and files, and of excluded files by index; without files that were not listed."""
+    """Counts of partitions and files, and of excluded files by index. Files that were not listed do not count."""
 
     partitions: int = 0
     partitions_pruned: int = 0
@@ -148,7 +147,7 @@ class PruneReport:
 
 
 class SkippingPlan:
-    """What a predicate excludes from one query. One value is one query: it counts its lookups."""
+    """What a predicate excludes from one query. One object serves one query: it counts its lookups."""
 
     def __init__(
         self,
@@ -159,9 +158,8 @@ class SkippingPlan:
         metadata: MetadataTable | None = None,
         storage: Storage | None = None,
     ) -> None:
-        """`current`: the slices are those of the newest snapshot, not of an earlier one or of a range of commits.
-        `storage` is the data path, for the footers of base files when the option enables them. ConfigError for a wrong
-        option.
+        """`current`: the slices are those of the newest snapshot, not of other commits. `storage` is the data path, for
+        the footers of base files when the option enables them. Raises ConfigError.
         """
         config, options = spec.config, spec.options
         self._bound = bound
@@ -179,14 +177,13 @@ class SkippingPlan:
         self._groups: frozenset[FileGroupId] = frozenset()
 
     def partitions(self, partitions: Sequence[str]) -> list[str]:
-        """Those of the partitions that may hold a row that matches: the others need not be listed."""
+        """Returns those of the partitions that may hold a matching row. The others need not be listed."""
         self._judge(partitions)
         return [partition for partition in partitions if self._verdicts[partition] is None]
 
     def prune(self, slices: Slices) -> tuple[list[FileSlice], PruneReport]:
-        """The slices that may hold a row that matches, in their order, and what ruled out the others. The slices are as
-        they will be read: without log files where those are not merged. Raises CorruptFileError for an index that is
-        damaged, StorageError when it cannot be read.
+        """Returns the slices that may match, in their order, and a report on the others. The slices are as they will be
+        read: without log files where those are not merged. Raises CorruptFileError for a damaged index, StorageError.
         """
         self._judge([item.file_group.partition for item in slices])
         by_kind: Counter[str] = Counter()
@@ -288,7 +285,7 @@ class SkippingPlan:
         return mask
 
     def _match(self, slices: Slices, ranges: Mapping[Operand, ColumnRange]) -> Mask:
-        """By ranges of values; of a merge that may make up values only where there is nothing to merge."""
+        """Returns which slices may match by ranges. Where a merge may make up values, keeps slices that need one."""
         mask = may_match(self._bound, ranges, len(slices))
         return mask | np.array([bool(item.log_files) for item in slices], dtype=np.bool_) if self._free_merge else mask
 

@@ -1,15 +1,14 @@
-"""Ranges of values per file slice, from statistics per file, and per partition, from its path
-(HoodieFileIndex.listMatchingPartitionPaths) and its statistics; skipping.py excludes by them.
+"""Ranges of values per file slice, from statistics per file; and per partition, from its path
+(HoodieFileIndex.listMatchingPartitionPaths) and its statistics. skipping.py excludes by them.
 
-A merged row takes each of its values from one of the slice's files, not all of them from the same one: an update may
-have some columns only. So the range of a column in a slice is that of all its files, and the predicate is evaluated on
-these ranges. That is never narrower than evaluating it on each file alone, as Hudi does, which loses rows that only two
-merged files make match.
+A merged row takes each of its values from one of the slice's files, but not all of them from the same file: an update
+may have only some columns. So the range of a column in a slice is that of all its files, and the predicate is evaluated
+on these ranges. This is never narrower than evaluating it on each file alone, as Hudi does. Hudi's way loses rows that
+match only after two files are merged.
 
 A path that is read for the column's value gives it exactly. Where rows hold the value themselves, the path has it as
 the writer wrote it: escaped or not, behind `column=` or not, and null and the empty text alike as
-`__HIVE_DEFAULT_PARTITION__`. All of them count as possible. What a timestamp key generator formats is no value of the
-column, and is not used.
+`__HIVE_DEFAULT_PARTITION__`. All of these count as possible. What a timestamp key generator formats is not used.
 """
 
 from __future__ import annotations
@@ -43,14 +42,15 @@ from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.view.file_group import DataFile, FileSlice
 
 _BEYOND_JAVA = "[\ue000-\U0010ffff]"
-"""Characters that UTF-16, the order of Java's strings, and UTF-8, that of Spark's, put in different places."""
+"""Characters that UTF-16 (the order of Java's strings) and UTF-8 (that of Spark's) put in different places."""
 
 
 def slice_ranges(slices: Sequence[FileSlice], statistics: pa.Table, kind: pa.DataType) -> ColumnRange | None:
-    """The ranges of an operand of type `kind` in each slice; None when its statistics do not order as its values do.
+    """Returns the ranges of an operand of type `kind` in each slice; None when its statistics order differently.
+
     `statistics` has `partition`, `file`, `min`, `max`, `null_count`, `value_count` and `uncompressed_size` per file
-    (metadata_table.read.metadata_table). A slice with a file that has no row there, or no bounds, or false ones
-    (metadata_table.records.range_merge), has no bounds. Counts are of slices that are one base file.
+    (metadata_table.read.metadata_table). A slice has no bounds where one of its files has no row there, or no bounds,
+    or false ones (metadata_table.records.range_merge). Only slices that are one base file have counts.
     """
     number = pa.int8() if pa.types.is_boolean(kind) else kind
     least, greatest, sizes = (_ordered(statistics.column(name)) for name in ("min", "max", "uncompressed_size"))
@@ -79,7 +79,7 @@ def _where(mask: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _ordered(column: pa.ChunkedArray) -> pa.Array:
-    """As one array; booleans, which Arrow does not order, as 0 and 1."""
+    """Returns the column as one array. Booleans, which Arrow does not order, become 0 and 1."""
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
@@ -92,7 +92,7 @@ def _folded(
     rows: Mapping[tuple[str, str], int],
     fold: Callable[[pa.Array, pa.Array], pa.Array],
 ) -> pa.Array:
-    """The bound over all files of each slice, null when one is not known: first files first, then second ones."""
+    """Returns the bound over all files of each slice, null if one is unknown. Folds first files, then second ones."""
     if pa.types.is_timestamp(bounds.type):
         # Arrow takes the lesser of two timestamps only without a zone.
         return _folded(bounds.cast(pa.int64()), files, rows, fold).cast(bounds.type)
@@ -119,8 +119,8 @@ def _greatest(first: pa.Array, second: pa.Array) -> pa.Array:
 
 
 def indexed_in_order_of(bounds: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """As in_order_of, of bounds that the metadata table holds, of which writers took some by Java's order of values. A
-    text with a character beyond those that all orders agree on is no bound, nor are bytes, to Java signed.
+    """Returns bounds of the metadata table as in in_order_of. Writers took some by Java's order. So a text with a
+    character that not all orders place alike is no bound, and bytes, which Java takes as signed, are none either.
     """
     if any(pa.types.is_binary(have) or pa.types.is_large_binary(have) for have in (bounds.type, kind)):
         return None
@@ -137,7 +137,7 @@ _PATH_TYPES: Final = (pa.string(), pa.int8(), pa.int16(), pa.int32(), pa.int64()
 def partition_ranges(
     partitions: Sequence[str], bound: Bound, config: TableConfig, rule: PartitionColumns
 ) -> dict[Operand, ColumnRange]:
-    """The ranges of the predicate's partition columns and of `_hoodie_partition_path` in each of `partitions`."""
+    """Returns the ranges of the predicate's partition columns and `_hoodie_partition_path` in each partition."""
     used = set(bound.columns)
     unrecorded = not_in_path(config)
     ranges: dict[Operand, ColumnRange] = {}
@@ -158,10 +158,10 @@ def partition_ranges(
 def partition_statistics(
     partitions: Sequence[str], metadata: MetadataTable, columns: Mapping[Column, pa.DataType], key: str = RECORD_KEY
 ) -> dict[Operand, ColumnRange]:
-    """The ranges of columns in each of `partitions`, as the metadata table has them. Bounds only: counts of whole
-    partitions add up what merging took away. No bounds that may be merged with false ones
-    (metadata_table.records.range_merge), and none of fewer values than there are of `key`, a column of every row:
-    files from before a change in the case of the column's name have theirs under the older name.
+    """Returns the ranges of columns in each of `partitions`, as the metadata table has them. They have bounds only:
+    counts of whole partitions add up what merging removed. Bounds that may be merged with false ones
+    (metadata_table.records.range_merge) are left out. So are bounds of fewer values than there are of `key`, a column
+    of every row: files from before a change in the case of the column's name have theirs under the older name.
     """
     ranges: dict[Operand, ColumnRange] = {}
     names = {".".join(column.path): column for column in columns}
@@ -197,7 +197,7 @@ def _rows_of(table: pa.Table) -> dict[str, tuple[int, int]]:
 
 
 def indexed_columns(metadata: MetadataTable, names: Iterable[str]) -> list[str]:
-    """Those of the columns that the statistics are defined to have: those of a dropped column may be old."""
+    """Returns the columns that the statistics are defined to have. Those of a dropped column may be old."""
     definition = metadata.definitions.get(COLUMN_STATS)
     return [name for name in names if definition is None or name in definition.source_fields]
 
@@ -231,7 +231,7 @@ def _in_path(partitions: Sequence[str], name: str, kind: pa.DataType, config: Ta
 
 
 def _spellings(partition: str, name: str, config: TableConfig) -> set[str | None]:
-    """The texts that the column may have had when this path was made of it; None among them if the depth differs."""
+    """Returns the texts of the column that may have made this path; also None if the depth differs."""
     part = path_parts(partition, config.partition_fields).get(name)
     if part is None:
         return {None}

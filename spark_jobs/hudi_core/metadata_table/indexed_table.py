@@ -1,6 +1,6 @@
-"""The indexed table as input of the partition types, and which of its columns have statistics: by the index's
-definition, else by options and schema (HoodieTableMetadataUtil.getColumnsToIndex and isColumnTypeSupported of 0.15 and
-1.x). Index definitions are read and changed here. How a column is added to an index: services/metadata/columns.py.
+"""The indexed table, as input of the partition types, and the columns that have statistics. The index's definition
+names these columns, else options and schema do (HoodieTableMetadataUtil.getColumnsToIndex and isColumnTypeSupported of
+0.15 and 1.x). Also reads and changes index definitions; services/metadata/columns.py adds columns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from hudi_core.config.table_config import TableConfig, update_properties
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.filegroup.read.base_file import History
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX, STATISTICS
+from hudi_core.metadata_table.partition_type import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    DEFINITIONS_PATH,
+    RECORD_INDEX,
+    STATISTICS,
+)
 from hudi_core.model.names import COMMIT_TIME, META_FIELDS, OPERATION, PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import Storage
@@ -31,18 +37,17 @@ from hudi_core.timeline.timeline import Timeline
 
 _ALWAYS: Final = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
 _V1_DIGITS: Final = 15
-"""Of a decimal, on either side of the point: version 1 stores decimal(30, 15)."""
+"""The digits of a decimal on either side of the point: version 1 stores decimal(30, 15)."""
 
 PATH_KEY: Final = "hoodie.table.index.defs.path"
 _FOLDER: Final = ".hoodie/"
-DEFAULT_PATH: Final = ".hoodie/.index_defs/index.json"
 _RESTORE: Final = "restore the file from a copy, or drop and create the indexes again"
 
 
 @dataclass(frozen=True)
 class IndexedTable:
-    """`schema` is without meta fields, `definitions` are by metadata partition, `settings` Hudi's options by name;
-    `history` as SchemaHistory.to_json, whose older files hold columns by other names.
+    """The table that indexes describe. `schema` has no meta fields; `definitions` are by metadata partition; `settings`
+    are Hudi's options by name. `history` is SchemaHistory.to_json of a table whose older files have other column names.
     """
 
     config: TableConfig
@@ -56,7 +61,7 @@ class IndexedTable:
         return bool(self.config.partition_fields)
 
     def stored_schema(self) -> AvroSchema:
-        """The columns of data files, the `_hoodie_*` columns first where the rows have them."""
+        """Returns the columns of data files; the `_hoodie_*` columns come first where the rows have them."""
         file_schema = without_fields(without_meta_fields(self.schema), self.config.dropped_columns)
         return add_meta_fields(file_schema) if self.config.populate_meta_fields else file_schema
 
@@ -64,7 +69,9 @@ class IndexedTable:
         return arrow_schema(self.stored_schema())
 
     def version_of(self, partition: str) -> int:
-        """Of an index (HoodieIndexVersion): as defined, `column_stats` and `partition_stats` as one, or the table's."""
+        """Returns the version of an index (HoodieIndexVersion): of its definition, which `column_stats` and
+        `partition_stats` share, else the table's default.
+        """
         for name in (partition, *STATISTICS) if partition in STATISTICS else (partition,):
             if name in self.definitions:
                 return self.definitions[name].version
@@ -73,16 +80,18 @@ class IndexedTable:
 
 
 class StoredTable(IndexedTable):
-    """The table as it is now, read where it is needed; errors of load_index_definitions and table_schema."""
+    """The table as it is now. A property reads its value at the first use, and raises the errors of
+    load_index_definitions and table_schema.
+    """
 
     _storage: Storage
 
     def __init__(
         self, storage: Storage, config: TableConfig, settings: Mapping[str, str], schema: AvroSchema | None = None
     ) -> None:
-        """`schema` is that of a commit that changes the stored one."""
+        """Takes the `schema` of a commit that changes the stored schema; None: the stored one."""
         known = {"config": config, "settings": settings, "_storage": storage}
-        # As the base class's generated __init__ sets the fields that are not read here.
+        # The base class's generated __init__ sets its fields in the same way.
         for name, value in (known if schema is None else {**known, "schema": schema}).items():
             object.__setattr__(self, name, value)
 
@@ -105,12 +114,12 @@ class StoredTable(IndexedTable):
 
 
 def statistics_columns(table: IndexedTable) -> tuple[str, ...]:
-    """The columns whose statistics are kept, by dotted name: as the index is defined, else chosen_columns. Raises
-    ConfigError for an option that is no number, or when no column is left.
+    """Returns the dotted names of the columns whose statistics are kept: from the index's definition, else from
+    chosen_columns. Raises ConfigError for an option that is no number, or when no column is left.
     """
     definition = next((table.definitions[name] for name in STATISTICS if name in table.definitions), None)
     defined = definition.source_fields if definition is not None else ()
-    # Readers look for a column by the name that it has now.
+    # Readers look for a column by its present name.
     found = tuple(column_named(name, table.arrow_schema()) for name in defined) or chosen_columns(table)
     if not found:
         raise ConfigError(
@@ -121,8 +130,8 @@ def statistics_columns(table: IndexedTable) -> tuple[str, ...]:
 
 
 def chosen_columns(table: IndexedTable) -> tuple[str, ...]:
-    """The columns of a new index. In table version 6 the configured ones or all; later three `_hoodie_*` columns
-    besides the configured ones, or the first 32 (STATISTICS_COLUMN_COUNT) of a type that has an order.
+    """Returns the columns of a new index. Version 6: the configured ones, else all. Later: three `_hoodie_*` columns
+    and the configured ones, else the first 32 (STATISTICS_COLUMN_COUNT) whose type has an order.
     """
     stored = table.arrow_schema()
     version = table.version_of(COLUMN_STATS)
@@ -138,8 +147,9 @@ def chosen_columns(table: IndexedTable) -> tuple[str, ...]:
 
 
 def indexed_types(table: IndexedTable) -> dict[str, pa.DataType]:
-    """Those of statistics_columns that files have and whose values have an order, with their types. A wide decimal
-    among them has been indexed, as in table version 6, or since it was widened: whole ranges would be stale without it.
+    """Returns the columns of statistics_columns that files have and whose values have an order, with their types. Wide
+    decimals are kept: the index has them, because table version 6 indexes them, or because the column was widened
+    later. Without them the ranges of whole partitions would be stale.
     """
     stored, version = table.arrow_schema(), table.version_of(COLUMN_STATS)
     types = {name: column_type(stored, name) for name in statistics_columns(table)}
@@ -151,7 +161,7 @@ def indexed_types(table: IndexedTable) -> dict[str, pa.DataType]:
 
 
 def is_indexable(data_type: pa.DataType | None, version: int, *, by_value: bool = False) -> bool:
-    """Whether an index stores bounds of a type. Version 1: wide decimals only `by_value` (tryUpcastDecimal of 0.15)."""
+    """Returns whether an index stores bounds of a type; version 1: wide decimals only `by_value` (tryUpcastDecimal)."""
     if data_type is None or pa.types.is_nested(data_type) or pa.types.is_null(data_type):
         return False
     if version == 1 and pa.types.is_decimal(data_type):
@@ -161,8 +171,8 @@ def is_indexable(data_type: pa.DataType | None, version: int, *, by_value: bool 
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """`name` is the metadata partition's, `type` what its records are (`column_stats`, `secondary_index` …), `function`
-    what is applied to the source field (`identity`, `lower` …). `version` is 1, also of a definition without one, or 2.
+    """The definition of an index. `name` is the metadata partition's, `type` its records' (`column_stats`,
+    `secondary_index` …), `function` the source field's (`identity`, `lower` …). `version` is 1 (default) or 2.
     """
 
     name: str
@@ -174,13 +184,13 @@ class IndexDefinition:
 
     @property
     def is_partitioned(self) -> bool:
-        """Of a record index: whether it is one per data partition."""
+        """Whether a record index has separate file groups for each data partition."""
         return self.options.get("isPartitioned") == "true"
 
 
 def load_index_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexDefinition]:
-    """By name; none where the properties name no file, or it is not there. Raises FormatError when the properties' path
-    leaves `.hoodie`, CorruptFileError when the file is not what Hudi writes.
+    """Reads the index definitions, by name; returns none where the properties name no file, or the file is absent.
+    Raises FormatError for a path outside of `.hoodie`, CorruptFileError for a file that Hudi does not write.
     """
     path = _path_of(config)
     if not path:
@@ -205,20 +215,22 @@ def _path_of(config: TableConfig) -> str:
 def put_index_definitions(
     storage: Storage, config: TableConfig, added: Collection[IndexDefinition], removed: Collection[str] = ()
 ) -> TableConfig:
-    """Adds or replaces definitions, and takes others away by name; returns the properties, which name the file then.
-    Under the table lock, as is `config`. May be repeated. Raises as load_index_definitions.
+    """Adds or replaces definitions, and removes others by name. Returns the properties, which name the file. The caller
+    loaded `config` under the table lock. Repeatable. Raises the errors of load_index_definitions.
     """
     old = load_index_definitions(storage, config)
     new = {name: item for name, item in (old | {item.name: item for item in added}).items() if name not in removed}
     if new == old:
         return config
-    path = _path_of(config) or DEFAULT_PATH
+    path = _path_of(config) or DEFINITIONS_PATH
     storage.write(path, render_index_definitions(new))
     return config if _path_of(config) else update_properties(storage, {PATH_KEY: path})
 
 
 def render_index_definitions(definitions: Mapping[str, IndexDefinition]) -> bytes:
-    """As Hudi 1.2 writes it; 1.0 passes over versions of indexes, without which 1.2 fails in table version 8, too."""
+    """Returns the definitions file as Hudi 1.2 writes it. Hudi 1.0 ignores the versions of indexes; without them Hudi
+    1.2 fails, also in table version 8.
+    """
     return dump(
         {
             "indexDefinitions": {
@@ -237,7 +249,7 @@ def render_index_definitions(definitions: Mapping[str, IndexDefinition]) -> byte
 
 
 def parse_index_definitions(data: bytes, *, path: str) -> dict[str, IndexDefinition]:
-    """Raises CorruptFileError naming `path`."""
+    """Reads a definitions file. Raises CorruptFileError with `path`."""
     try:
         document = load_object(data, path=path) if data.strip() else {}
         entries = member(document, "indexDefinitions", dict, path=path, default={})

@@ -1,21 +1,21 @@
 """The instants of the metadata timeline: how they are made, and what they mean (HoodieTableMetadataUtil,
-HoodieBackedTableMetadataWriter); and up to when an index is known to hold every change of the table.
+HoodieBackedTableMetadataWriter). Also the commit up to which an index is known to hold every change of the table.
 
-Most are instants of the data table. In version 6 the metadata table's services append a suffix to the instant that they
-follow, and partitions are initialized under suffixes from 010 on; from version 8 on services draw separate instants,
-and partitions are initialized under instants that begin with SOLO_COMMIT.
+Most instants of the metadata timeline are instants of the data table. In version 6 the metadata table's services append
+a suffix to the instant that they follow, and partitions are initialized under suffixes from 010 on. From version 8 on
+services draw separate instants, and partitions are initialized under instants that begin with SOLO_COMMIT.
 
 In version 6 an index that is built beside writers is initialized under an early instant, before every timeline. Every
-release takes such a slice for committed (containsOrBeforeTimelineStarts): all writers append to it, and there is no
-pending deltacommit that one of them could take for a failed one. Readers ignore the index until the properties list it.
-When it was initialized says its partition metadata (write.restore_reach.initialized_at).
+release takes such a file slice for committed (containsOrBeforeTimelineStarts): all writers append to the slice, and no
+deltacommit is pending that a writer could take for a failed one. Readers ignore the index until the properties list it.
+The index's partition metadata says when it was initialized (write.restore_reach.initialized_at).
 
-The metadata table completes an instant before the data table does: a log block counts when its instant is completed on
-the data timeline too, or is one that only the metadata table has (getValidInstantTimestamps of 0.15 and 1.x).
+The metadata table completes an instant before the data table does. So a log block counts when its instant is also
+completed on the data timeline, or is only the metadata table's (getValidInstantTimestamps).
 
-What Hudi's writers left out of indexes shows on the timeline alone (docs/decisions/0018). How far back that has to be
-looked at says a property, `airflow_hudi.index.whole_until.<index>`: an instant, up to which all commits are in the
-index, and the modification time of the index's folder, which is another one when it was dropped and built again.
+Only the timeline shows the commits that Hudi's writers left out of indexes (docs/decisions/0018). The property
+`airflow_hudi.index.whole_until.<index>` says how far back one must look. It has the instant up to which all commits are
+in the index, and the time of the index's folder, which a new build changes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from hudi_core.timeline.instant_time import DIGITS
 from hudi_core.timeline.timeline import Timeline
 
 SOLO_COMMIT: Final = "00000000000000"
-"""HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP: of a metadata table that was made before the data table's first commit."""
+"""The instant of metadata tables older than the first commit of data (HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP)."""
 _FIRST_INITIALIZATION: Final = 10
 """HoodieTableMetadataUtil.PARTITION_INITIALIZATION_TIME_SUFFIX."""
 _LENGTH: Final = 3
@@ -45,7 +45,7 @@ _EARLY: Final = (f"{SOLO_COMMIT}0", f"{SOLO_COMMIT}00")
 
 
 class OperationSuffix(str, Enum):
-    """What the metadata table's own services append to an instant (HoodieTableMetadataUtil.OperationSuffix)."""
+    """The suffix that a metadata table's service appends to an instant (HoodieTableMetadataUtil.OperationSuffix)."""
 
     COMPACTION = "001"
     CLEAN = "002"
@@ -63,30 +63,31 @@ def data_instant(instant: str) -> str:
 
 
 def is_solo(instant: str) -> bool:
-    """Whether it is no time, but of a partition that was initialized (SOLO_COMMIT)."""
+    """Returns whether an instant is no time: a partition was initialized under it (SOLO_COMMIT)."""
     return instant.startswith(SOLO_COMMIT)
 
 
 def is_metadata_suffix(instant: str) -> bool:
-    """Whether only the metadata table has this deltacommit, by its name."""
+    """Returns whether only the metadata table has a deltacommit of this name."""
     return is_initialization(instant) or _suffix(instant) in _SERVICES
 
 
 def is_initialization(instant: str) -> bool:
-    """Whether a partition was initialized under an instant, by its name; or it is a metadata_only_instant."""
+    """Returns whether, by its name, a partition was initialized under an instant, or it is a metadata_only_instant."""
     return is_solo(instant) or _initializes(_suffix(instant))
 
 
 def initialized_by_downgrade(initialization: str, compaction: str) -> bool:
-    """Whether an index of version 6 began after a compaction of the metadata table whose instant is later. A downgrade
-    compacts at an instant of its own, drops indexes that version 6 does not know in this form, and the writer begins
-    them again under the latest instant of the data table and a suffix. In version 6 itself compactions have one, too.
+    """Returns whether an index of version 6 began after a compaction of the metadata table whose instant is later. A
+    downgrade compacts the metadata table at a new instant without a suffix, and drops the indexes whose form version 6
+    does not know. The writer then begins these indexes again, under the data table's latest instant and a suffix. In
+    version 6 itself, compactions have a suffix, too.
     """
     return _initializes(_suffix(initialization)) and compaction == data_instant(compaction)
 
 
 def initial_instant(data: Timeline, metadata_timeline: Timeline, features: TableVersion) -> str:
-    """A free instant for a partition that is initialized now (generateUniqueCommitInstantTime)."""
+    """Returns a free instant for a partition that is initialized now (generateUniqueCommitInstantTime)."""
     last = data.last_completed()
     start = SOLO_COMMIT if last is None or not features.metadata_suffixes else last.requested_time
     numbers = count(_FIRST_INITIALIZATION if features.metadata_suffixes else 0)
@@ -95,17 +96,17 @@ def initial_instant(data: Timeline, metadata_timeline: Timeline, features: Table
 
 
 def metadata_only_instant(instant: str, features: TableVersion) -> str:
-    """A new instant as one of a deltacommit that only the metadata table has, and that counts (is_metadata_suffix)."""
+    """Returns a new `instant` as the name of a metadata-only deltacommit that counts (is_metadata_suffix)."""
     return f"{instant}{_FIRST_INITIALIZATION:03d}" if features.metadata_suffixes else instant
 
 
 def latest_compaction(metadata_timeline: Timeline) -> Instant | None:
-    """The metadata table's newest completed compaction: its only commits that are no deltacommits."""
+    """Returns the metadata table's newest completed compaction; its other commits are deltacommits."""
     return metadata_timeline.completed().of_actions(Action.COMMIT).last()
 
 
 def unfinished_initializations(metadata_timeline: Timeline, features: TableVersion) -> list[Instant]:
-    """The pending deltacommits of dead writers: one that initializes a partition holds the table lock."""
+    """Returns the pending initializations' deltacommits. Their writers are dead: a live one holds the table lock."""
     return [
         item
         for item in metadata_timeline.pending().of_actions(Action.DELTA_COMMIT)
@@ -114,29 +115,29 @@ def unfinished_initializations(metadata_timeline: Timeline, features: TableVersi
 
 
 def is_of_indexing(instant: str, data: Timeline) -> bool:
-    """Whether a deltacommit belongs to an indexing action that is pending on the data table's timeline."""
+    """Returns whether a deltacommit belongs to an indexing action that is pending on the data table's timeline."""
     pending = data.pending().of_actions(Action.INDEXING)
     return instant in pending.requested_times or (bool(len(pending)) and _suffix(instant) == OperationSuffix.INDEXER)
 
 
 def may_be_of_indexer(instant: str) -> bool:
-    """Whether real Hudi's indexer of version 6 names a deltacommit so: by its suffix, or as an initialization."""
+    """Returns whether Hudi's indexer of version 6 may name a deltacommit so: by its suffix, or as an initialization."""
     suffix = _suffix(instant)
     return suffix == OperationSuffix.INDEXER or _initializes(suffix)
 
 
 def early_instant(epoch: int) -> str:
-    """The base instant of what the claim `epoch` builds in version 6: another one than that of the claim before."""
+    """Returns the base instant of the index that claim `epoch` builds in version 6; the previous claim has another."""
     return _EARLY[epoch % len(_EARLY)]
 
 
 def is_early(base_instant: str) -> bool:
-    """Whether a base instant is of an index that was built beside writers in version 6."""
+    """Returns whether an index with this base instant was built beside writers in version 6."""
     return base_instant in _EARLY
 
 
 def initialization_time(last: str | None) -> str:
-    """When an index was initialized that holds the table up to `last`, as Hudi's indexer of version 6 names it."""
+    """Returns the initialization time of an index up to the instant `last`, as Hudi's indexer of version 6 names it."""
     return SOLO_COMMIT if last is None else OperationSuffix.INDEXER.of(last)
 
 
@@ -144,7 +145,7 @@ _SERVICES: Final = frozenset(item.value for item in OperationSuffix)
 
 
 def _suffix(instant: str) -> str:
-    """What is behind a data instant; empty where that is no suffix."""
+    """Returns the suffix after a data instant; empty where there is none."""
     suffix = instant[DIGITS:]
     return suffix if len(suffix) == _LENGTH and suffix.isdecimal() else ""
 
@@ -156,10 +157,10 @@ def _initializes(suffix: str) -> bool:
 def valid_instants(
     data: Timeline, metadata: Timeline, rolled_back: Callable[[Instant], list[str]], *, suffixes: bool = True
 ) -> frozenset[str]:
-    """The instants whose blocks count, of the data table's and the metadata table's timelines. `suffixes`: instants of
-    the metadata table alone have a suffix (TableVersion.metadata_suffixes); else all completed deltacommits that are
-    not pending on the data timeline count. Instants that were rolled back count as well: only rollback commands take
-    their blocks out. Archiving waits until the metadata table has compacted an instant.
+    """Returns the instants whose log blocks count, by the timelines of the data table and the metadata table. With
+    `suffixes`, instants that only the metadata table has end with a suffix (TableVersion.metadata_suffixes); else all
+    completed deltacommits that are not pending on the data timeline count. Instants that were rolled back count as
+    well: only rollback commands exclude their blocks. Archival waits until the metadata table has compacted an instant.
     """
     valid = {instant.requested_time for instant in data.completed()}
     pending = data.pending().requested_times
@@ -170,8 +171,7 @@ def valid_instants(
         )
         if is_metadata_service or instant.action in (Action.ROLLBACK, Action.RESTORE):
             valid.add(time)
-    # Real Hudi reads only the rollbacks that are newer than the earliest valid instant; an older one names instants
-    # whose blocks are gone.
+    # Real Hudi reads only rollbacks newer than the earliest valid instant; older ones name instants without blocks.
     earliest = min(valid, default=SOLO_COMMIT)
     for instant in data.completed().of_actions(Action.ROLLBACK, Action.RESTORE):
         if instant.requested_time > earliest:
@@ -180,8 +180,9 @@ def valid_instants(
 
 
 def rolled_back_by(timeline: ActiveTimeline, instant: Instant) -> list[str]:
-    """What a completed rollback or restore of the data table rolled back; raises CorruptFileError where it does not
-    say. A rollback's completed file is empty after a crash; then its plan names it (getRollbackedCommits).
+    """Returns the instants that a completed rollback or restore of the data table rolled back. Raises CorruptFileError
+    where its file does not say that. A rollback's completed file may be empty after a crash; then its plan names the
+    instant (getRollbackedCommits).
     """
     path = timeline.path_of(instant)
     details = timeline.read_of(instant)
@@ -210,7 +211,7 @@ PREFIX: Final = "airflow_hudi.index.whole_until."
 
 
 def marks(data: Timeline, folders: Mapping[str, Iterable[FileInfo]]) -> dict[str, str]:
-    """The properties which say so of what `data` shows as completed; by index the files of its folder."""
+    """Returns the properties that say up to which of `data`'s commits indexes are whole; `folders` are their files."""
     found: dict[str, str] = {}
     for name, files in folders.items():
         instant, made = completed_up_to(data), _made(files)
@@ -220,13 +221,13 @@ def marks(data: Timeline, folders: Mapping[str, Iterable[FileInfo]]) -> dict[str
 
 
 def marked_until(config: TableConfig, name: str, files: Iterable[FileInfo]) -> str | None:
-    """The instant up to which index `name` is known to be whole, if any. `files` are those of its folder."""
+    """Returns the instant up to which the index `name` is known to be whole, if any. `files` are its folder's files."""
     instant, _, made = config.raw.get(f"{PREFIX}{name}", "").partition(":")
     return instant if instant.isdigit() and made == str(_made(files)) else None
 
 
 def completed_up_to(data: Timeline, moment: str | None = None) -> str | None:
-    """The last commit with which all requested up to it had completed at `moment` (None: now), if any."""
+    """Returns the last commit at which all earlier commits were completed at `moment` (None: now); None without one."""
     commits = data.commits()
     under_way = {item.requested_time for item in commits if moment is not None and item.completed_at > moment}
     pending = data.pending().of_actions(*COMMIT_ACTIONS, Action.CLUSTERING).requested_times
@@ -235,7 +236,7 @@ def completed_up_to(data: Timeline, moment: str | None = None) -> str | None:
 
 
 def reaches_back(data: Timeline, instant: str) -> bool:
-    """Whether every commit after `instant` is on the active timeline (savepoints apart), and no restore came since."""
+    """Returns whether every later commit than `instant` is active (savepoints apart), and no restore came after it."""
     saved = data.savepoints()
     restores = data.of_actions(Action.RESTORE).after(instant)
     older = (item.requested_time <= instant for item in data.commits() if item.requested_time not in saved)
@@ -243,5 +244,5 @@ def reaches_back(data: Timeline, instant: str) -> bool:
 
 
 def _made(files: Iterable[FileInfo]) -> int | None:
-    """When an index's folder was made, in whole seconds: the time of a file that is written then, and only then."""
+    """Returns when an index's folder was made, in whole seconds: the time of the partition metadata, written once."""
     return next((int(info.modified) for info in files if info.name.startswith(PARTITION_METADATA)), None)

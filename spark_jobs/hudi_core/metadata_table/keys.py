@@ -1,6 +1,6 @@
-"""Keys of the metadata table's records (ColumnIndexID, PartitionIndexID, FileIndexID, SecondaryIndexKeyUtils): columns
-and partitions as 12 characters of base64 over an xxHash64, files as 24 over an MD5. Which file group has a key says
-codec.hashing. Names of partitions: partition_type.py.
+"""Keys of the metadata table's records (ColumnIndexID, PartitionIndexID, FileIndexID, SecondaryIndexKeyUtils). A column
+or a partition is 12 characters of base64 over an xxHash64; a file is 24 characters over an MD5. codec.hashing says
+which file group has a key; partition_type.py has the names of partitions.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.model.partition import NON_PARTITIONED
 
 ID_LENGTH = 12
-"""Characters of a column's or a partition's id."""
+"""The number of characters of a column's or a partition's id."""
 PARTITION_STATISTICS = "__partition_stat__"
-"""What an expression index hashes in front of the partition's id in the keys of its statistics of whole partitions."""
+"""The text that an expression index hashes before the partition's id, in keys of statistics of whole partitions."""
 
 # HashID's seed 0xdabadaba is a Java int, so it is sign-extended to the 64 bits of the hash's seed.
 _SEED = 0xFFFFFFFFDABADABA
@@ -62,18 +62,18 @@ def secondary_prefixes(values: pa.Array) -> pa.Array:
 
 
 def secondary_prefix(value: str | None) -> str:
-    """How the keys of `value` start; it ends with the separator, so that other values' keys do not match."""
+    """Returns the prefix of the keys of `value`. It ends with the separator: keys of other values do not match."""
     text: str = secondary_prefixes(pa.array([value], pa.string()))[0].as_py()
     return text
 
 
 def secondary_hashed_part(key: str) -> str:
-    """What indexes of version 2 hash of a key: value and separator. CorruptFileError for a key without one."""
+    """Returns the part of a key that version 2 hashes: value and separator. Raises CorruptFileError without one."""
     return key[: _separator(key) + 1]
 
 
 def parse_secondary_key(key: str) -> tuple[str | None, str]:
-    """The value and the record key in a key; raises CorruptFileError for one without a separator."""
+    """Returns the value and the record key in a key. Raises CorruptFileError for a key without a separator."""
     at = _separator(key)
     value = key[:at]
     return None if value == _NULL else _unescaped(value), _unescaped(key[at + 1 :])
@@ -94,7 +94,7 @@ def _unescaped(text: str) -> str:
 
 
 def _separator(key: str) -> int:
-    """Where the first separator is that no escape precedes."""
+    """Returns the position of the first separator that is not escaped. Raises CorruptFileError without one."""
     at = key.find(_SEPARATOR)
     while at >= 0:
         escapes = len(key[:at]) - len(key[:at].rstrip(_ESCAPE))

@@ -1,6 +1,4 @@
-"""Partition types of the metadata table: their names, and what follows from a name alone (MetadataPartitionType). Keys
-of records: keys.py.
-"""
+"""Partition types of the metadata table: the names, and what a name says (MetadataPartitionType). keys.py has keys."""
 
 from __future__ import annotations
 
@@ -15,11 +13,13 @@ SECONDARY_INDEX: Final = "secondary_index"
 EXPRESSION_INDEX: Final = "expr_index"
 SECONDARY_PREFIX: Final = f"{SECONDARY_INDEX}_"
 EXPRESSION_PREFIX: Final = f"{EXPRESSION_INDEX}_"
+DEFINITIONS_PATH: Final = ".hoodie/.index_defs/index.json"
+"""The file of index definitions, unless the table's properties name another one."""
 
 STATISTICS: Final = (COLUMN_STATS, PARTITION_STATS)
-"""Partitions of one definition: it names the columns, and the version of the values, of both."""
+"""The partitions that share one definition, which names their columns and the version of their values."""
 MADE_OF: Final = {COLUMN_STATS: frozenset({PARTITION_STATS})}
-"""Partitions that cannot be kept without another one: Hudi removes both by one switch (isMetadataIndexDisabled)."""
+"""The partitions that need another one, by that one: Hudi removes both by one switch (isMetadataIndexDisabled)."""
 _LEAVES_ROWS: Final = frozenset({"COMPACT", "LOG_COMPACT"})
 
 
@@ -28,15 +28,15 @@ def is_secondary_index(name: str) -> bool:
 
 
 def is_row_level(name: str) -> bool:
-    """Whether a metadata partition has a record for each row of the table, made of rows by an exchange."""
+    """Returns whether a metadata partition has a record for each row of the table; an exchange makes these records."""
     return name == RECORD_INDEX or is_secondary_index(name)
 
 
 def moves_rows(operation: str | None) -> bool:
-    """Whether a commit of an operation can change row-level indexes: compactions leave each row where and as it is."""
+    """Returns whether an operation can change row-level indexes. A compaction leaves each row in its file group."""
     return operation not in _LEAVES_ROWS
 
 
 def needs_definition(name: str) -> bool:
-    """Whether an index exists by its definition (`.hoodie/.index_defs`): Hudi looks for it there, listed or not."""
+    """Returns whether an index needs a definition (`.hoodie/.index_defs`): there Hudi looks for it, listed or not."""
     return name.startswith((SECONDARY_PREFIX, EXPRESSION_PREFIX))

@@ -1,6 +1,5 @@
 """The metadata table's records in Avro and their schemas (HoodieMetadataRecord, HoodieMetadataPayload). A record is an
-HFile cell: the row is the key, the value an Avro datum whose `key` field is blank and whose `_hoodie_*` fields are
-null.
+HFile cell: its row is the key, its value an Avro datum with blank `key` and null `_hoodie_*` fields.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ _SCHEMAS: Final = {V6.number: "schema_v6.avsc", V8.number: "schema_v8.avsc"}
 _LATEST_SCHEMA: Final = "schema_v9.avsc"
 T = TypeVar("T")
 GONE: Final = b""
-"""The encoded value of a deleted key, in exchanges: an entry of a DELETE block. No record is empty."""
+"""The encoded value of a deleted key in exchanges; it becomes an entry of a DELETE block. No record is empty."""
 
 
 class RecordType(IntEnum):
-    """The `type` of a record (MetadataPartitionType). Expression indexes hold statistics or filters."""
+    """The `type` of a record (MetadataPartitionType). Expression indexes have records of statistics or filters."""
 
     PARTITIONS = 1
     FILES = 2
@@ -44,7 +43,7 @@ class RecordType(IntEnum):
 
 
 class FileEntry(NamedTuple):
-    """A file's size in bytes, or the mark that it was deleted; a tuple, as records hold thousands of them."""
+    """A file's size in bytes, or the mark that it was deleted. A tuple, since records hold thousands of entries."""
 
     size: int
     is_deleted: bool = False
@@ -52,7 +51,7 @@ class FileEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilesRecord:
-    """What one record says: partitions under ALL_PARTITIONS, or the file names of the partition that is the key."""
+    """The content of one `files` record: the partitions under ALL_PARTITIONS, or the files of the partition `key`."""
 
     key: str
     type: RecordType
@@ -60,31 +59,31 @@ class FilesRecord:
 
 
 class RecordRules(ABC, Generic[T]):
-    """The record of one partition type, and the merge of two of one key (HoodieMetadataPayload)."""
+    """How a record of one partition type is decoded, and how two records of one key merge (HoodieMetadataPayload)."""
 
     keyless: ClassVar[bool] = False
-    """Whether equal data make equal records, whatever their keys: then each distinct datum is decoded once."""
+    """Whether a record depends on its datum only, not on its key: then each distinct datum is decoded once."""
     by_cell: ClassVar[bool] = False
-    """Whether there is a decode_cell, for where that is faster."""
+    """Whether the type has a decode_cell, which is faster."""
 
     @abstractmethod
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> T:
-        """The record of an Avro datum; raises CorruptFileError naming `path` when it has another type."""
+        """Returns the record of an Avro datum. Raises CorruptFileError with `path` when it has another type."""
 
     def decode_cell(self, schema: str, key: bytes, value: bytes) -> T | None:
-        """The record of a cell whose value `schema` encodes; None where `decode` has to read it, or to refuse it."""
+        """Returns the record of a cell whose value `schema` encodes; None where `decode` must read or refuse it."""
         return None
 
     def merge(self, older: T, newer: T, *, path: str) -> T:
-        """The merged record, by default the newer one; `path` is its file."""
+        """Returns the merged record, by default the newer record. `path` is the file of the newer record."""
         return newer
 
 
 class MetadataCodec:
-    """Decodes cells by the schema of the block or file they are in, for every type of record."""
+    """Decodes cells of every type of record, by the schema of their block or file."""
 
     def __init__(self, schema_text: str, *, path: str) -> None:
-        """Raises CorruptFileError naming `path` when the text is no Avro schema."""
+        """Reads the schema. Raises CorruptFileError with `path` when the text is no Avro schema."""
         try:
             self._codec = _codec_of(schema_text)
         except (json.JSONDecodeError, FormatError, RecursionError) as error:
@@ -94,7 +93,7 @@ class MetadataCodec:
         self._path = path
 
     def decode(self, key: bytes, value: bytes) -> tuple[str, dict[str, Any]]:
-        """A cell's key and its datum. Raises CorruptFileError when it does not decode to a record."""
+        """Returns a cell's key and its datum. Raises CorruptFileError when the value does not decode to a record."""
         datum = self._codec.decode(value, path=self._path)
         name = Reader(key, self._path).utf8(len(key))
         if not isinstance(datum, dict):
@@ -103,13 +102,13 @@ class MetadataCodec:
 
 
 def files_record(key: str, datum: Mapping[str, Any], *, path: str) -> FilesRecord:
-    """The record of the `files` partition that a datum is; raises CorruptFileError when it has another type."""
+    """Returns a datum as a record of the `files` partition. Raises CorruptFileError when it has another type."""
     number, files = datum.get("type"), datum.get("filesystemMetadata")
     if number not in (RecordType.PARTITIONS, RecordType.FILES) or not (files is None or isinstance(files, dict)):
         raise CorruptFileError(f"metadata record {key!r} is of type {number!r}, not a list of files", path=path)
     entries = _entries(key, files or {}, path)
     if number == RecordType.FILES:
-        # Hudi refuses such records when it merges them (HoodieMetadataPayload.validatePayload).
+        # Hudi refuses files without a size when it merges records (HoodieMetadataPayload.validatePayload).
         for file, entry in entries.items():
             if entry.size <= 0 and not entry.is_deleted:
                 raise CorruptFileError(
@@ -119,7 +118,7 @@ def files_record(key: str, datum: Mapping[str, Any], *, path: str) -> FilesRecor
 
 
 def _entries(key: str, files: Mapping[str, Any], path: str) -> dict[str, FileEntry]:
-    """Checked all at once: a partition may have thousands of files."""
+    """Returns the entries of a record. They are checked in one step: a partition may have thousands of files."""
     try:
         sizes, marks = (list(map(itemgetter(name), files.values())) for name in ("size", "isDeleted"))
     except (KeyError, TypeError):
@@ -141,7 +140,7 @@ def _codec_of(text: str) -> DatumCodec:
 
 @lru_cache(maxsize=4)
 def stored_schema(version: TableVersion) -> str:
-    """The schema of log blocks and base files: the `_hoodie_*` columns first, without Hudi's doc texts."""
+    """Returns the schema of log blocks and base files: the `_hoodie_*` columns first, without Hudi's doc texts."""
     file = resources.files("hudi_core.metadata_table").joinpath(_SCHEMAS.get(version.number, _LATEST_SCHEMA))
     return file.read_text(encoding="utf-8").strip()
 
@@ -159,8 +158,8 @@ def files_datum(record: FilesRecord) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class FileDatum:
-    """A datum that says the same of many files: `template`, with FILE_NAME in the place of `name`. fastavro takes 33 µs
-    for each of a million, most of it to choose branches of unions.
+    """A datum that differs between files only in the name: `template`, with `name` in the place of FILE_NAME. Without
+    it fastavro takes 33 µs for each of a million records, most of it to choose branches of unions.
     """
 
     template: Mapping[str, Any]
@@ -172,7 +171,7 @@ Datum = Mapping[str, Any] | FileDatum
 
 
 class RecordEncoder:
-    """Encodes records by the schema that a log block is to name: the writer's own, so that others know it."""
+    """Encodes records by the schema that their log block names: the table's writers know this schema."""
 
     def __init__(self, text: str) -> None:
         self.schema = text
@@ -182,7 +181,7 @@ class RecordEncoder:
             raise FormatError(f"the schema of the metadata records is not an Avro schema ({error})") from error
 
     def cells(self, records: Iterable[tuple[str, Datum]]) -> list[tuple[bytes, bytes]]:
-        """The cells of an HFile block, sorted by key bytes. Raises ValueError when two records share a key."""
+        """Returns the cells of an HFile block, sorted by key bytes. Raises ValueError when two records share a key."""
         items: dict[bytes, bytes] = {}
         known: dict[int, tuple[Mapping[str, Any], bytes, bytes]] = {}
         for name, datum in records:
@@ -199,7 +198,7 @@ class RecordEncoder:
         return self._codec.encode({**datum, "key": ""})
 
     def _spliced(self, datum: FileDatum, known: dict[int, tuple[Mapping[str, Any], bytes, bytes]]) -> bytes:
-        """`known` keeps each template with what comes before and after the name, by identity."""
+        """Returns the encoded datum. `known` keeps each template, by identity, with the bytes around the name."""
         found = known.get(id(datum.template))
         if found is None:
             before, _, after = self._encode(datum.template).partition(_avro_text(FILE_NAME))
@@ -213,7 +212,7 @@ def _avro_text(text: str) -> bytes:
 
 
 def block_schema(commit_schema: str) -> str:
-    """That of log blocks, which is that of commits with `_hoodie_*` columns. FormatError for no record's schema."""
+    """Returns the commits' schema with the `_hoodie_*` columns. Raises FormatError for a text that is no schema."""
     try:
         schema = add_meta_fields(json.loads(commit_schema))
         return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)

@@ -1,5 +1,5 @@
-"""Updates of the row-level indexes by any commit: what it did to the rows of its file groups is brought to the index's
-file groups by an exchange, whose tasks stage blocks (write.staged_logs); the deltacommit copies them.
+"""Updates the row-level indexes for any commit. An exchange brings the changes of rows in the commit's file groups to
+the index's file groups. Its tasks stage log blocks (write.staged_logs), which the deltacommit copies.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class RowUpdates:
-    """Stages the records of row-level indexes of the table in `storage`. `zone` is that of instants."""
+    """Stages the records of row-level indexes of the table in `storage`. `zone` is the time zone of instants."""
 
     storage: Storage
     table: IndexedTable
@@ -52,20 +52,20 @@ class RowUpdates:
         spec: str,
         data: Timeline,
     ) -> dict[str, list[StagedLog]]:
-        """The staged blocks of each of the indexes `names`, under `instant`, a commit of `operation` (`operationType`);
-        nothing for one that leaves every row where it is. `changes` are the file groups that the commit wrote or
-        replaced, with their slices before and after it; `spec` is the ReaderSpec of a snapshot query up to the commit;
-        `data` is the data table's timeline. A record index of each data partition gets file groups for new ones, under
-        an instant of the metadata table's own (maybeInitializeNewFileGroupsForPartitionedRLI): the caller holds the
-        table lock where there is one. Raises StorageNotFoundError where a file of the slices is gone; errors as
-        RowLevelPartition.rows and Engine.exchange.
+        """Stages the log blocks of the indexes `names` for the commit `instant` of `operation` (`operationType`), and
+        returns them by index; returns nothing for an operation that leaves every row in its place. `changes` are the
+        file groups that the commit wrote or replaced, with their file slices before and after it; `spec` is the
+        ReaderSpec of a snapshot query up to the commit; `data` is the data table's timeline. A partitioned record index
+        gets file groups for new data partitions, under an instant that only the metadata table has
+        (maybeInitializeNewFileGroupsForPartitionedRLI): for such an index the caller holds the table lock. Raises
+        StorageNotFoundError for a file that is gone, and errors of RowLevelPartition.rows and Engine.exchange.
         """
         if not moves_rows(operation):
             return {}
         others = self._other_partitions(instant, changes, data) if operation in OVERWRITES else None
         staged: dict[str, list[StagedLog]] = {}
         spared = 0
-        # The record index first: where it keeps places, secondary indexes keep the pairs of these keys.
+        # The record index comes first: where it keeps the place of a key, secondary indexes keep the pairs of the key.
         for name in sorted(names, key=lambda name: (name != RECORD_INDEX, name)):
             known = others if name == RECORD_INDEX or spared else None
             is_clustering = operation == Operation.CLUSTER
@@ -100,7 +100,7 @@ class RowUpdates:
         )
 
     def _other_partitions(self, instant: str, changes: Sequence[SliceChange], data: Timeline) -> OtherPartitions | None:
-        """Of an overwrite; None without a global record index that can be believed, and where no partition stays."""
+        """Returns the partitions that an overwrite leaves; None for none, or without a true global record index."""
         config, storage = self.table.config, self.storage
         definition = self.table.definitions.get(RECORD_INDEX)
         if RECORD_INDEX not in config.metadata_partitions or (definition is not None and definition.is_partitioned):
@@ -115,13 +115,15 @@ class RowUpdates:
         return OtherPartitions(tuple(sorted(replaced)), slices, snapshot.blocks, self.zone, refuses)
 
     def _counts(self, index: RowLevelPartition, partitions: Collection[str], data: Timeline) -> Counts:
-        """The index's file groups; of a partitioned one those of `partitions`, where new ones get theirs."""
+        """Returns the numbers of the index's file groups; for a partitioned index only of `partitions`, among which new
+        ones get file groups.
+        """
         storage, name = self.storage, index.partition
         timeline = self.metadata_timeline.active.load()
         if not isinstance(index, RecordIndexPartition) or not index.is_partitioned:
             return {None: len(self.metadata_timeline.latest_slices(timeline, name))}
         folder = f"{ROOT}/{name}"
-        # A group without a slice was left by a dead attempt at initializing it.
+        # A dead attempt at an initialization may have left a file group without a file slice.
         slices = merged_slices(folder, storage.list_files(folder), timeline, self.metadata_timeline.features.layout)
         there = [item.file_id for item in slices if item.base_file is not None or item.logs]
         least = partitioned_group_count(self.table.settings, 0)

@@ -1,6 +1,4 @@
-"""The metadata timeline, loaded for writing: its instants, its file slices, and the content of its commits as Hudi 0.15
-and 1.x write them.
-"""
+"""The metadata timeline for writing: instants, file slices, and the content of commits, as Hudi 0.15 and 1.x write."""
 
 from __future__ import annotations
 
@@ -32,20 +30,20 @@ from hudi_core.transaction.instant_generator import InstantClock
 
 Stats = Mapping[str, tuple[WriteStat, ...]]
 NEWER_COUNTS: Final = {"numUpdates": 0, "totalLogReadTimeMs": 0}
-"""Members of a write stat that Hudi 1.x added."""
+"""The members of a write stat that Hudi 1.x added."""
 
 
 class MetadataTimeline:
-    """Of the metadata table of the data table in `storage`. Its properties are read at the first use."""
+    """The timeline of the metadata table of the data table in `storage`. Its properties are read at the first use."""
 
     def __init__(self, storage: Storage, config: TableConfig, clock: InstantClock | None = None) -> None:
-        """`clock` draws completion times; the default one is in the zone of the data table's properties."""
+        """Takes the `clock` that draws completion times; the default is in the zone of the data table's properties."""
         self.storage = storage
         self.clock = clock or InstantClock(config.timezone)
 
     @cached_property
     def active(self) -> ActiveTimeline:
-        """Raises MetadataUnavailableError when there is no metadata table that could be read."""
+        """The active timeline. Raises MetadataUnavailableError when no metadata table exists that can be read."""
         return ActiveTimeline(self.storage, self.config, ROOT)
 
     @property
@@ -61,20 +59,20 @@ class MetadataTimeline:
         return load_metadata_config(self.storage)
 
     def completion_time(self, instant: str) -> str | None:
-        """Later than everything on the timeline; None in layout 1. The caller holds the table lock."""
+        """Returns a completion time later than all on the timeline; None in layout 1. The caller has the table lock."""
         if not self.features.completion_time_in_name:
             return None
         return self.clock.next(self.active.load(), minimum=instant)
 
     def complete(self, instant: str, action: str, content: bytes) -> None:
-        """Completes an inflight instant. The caller holds the table lock. Errors as ActiveTimeline.complete."""
+        """Completes an inflight instant. The caller holds the table lock. Raises ActiveTimeline.complete's errors."""
         self.active.complete(instant, action, content, self.completion_time(instant))
 
     def commit_content(self, metadata: CommitMetadata) -> bytes:
-        """The completed file of a commit or deltacommit: JSON in version 6, later Avro."""
+        """Returns the completed file of a commit or deltacommit: JSON in version 6, later Avro."""
         if self.features.json_commits:
             return encode_commit(metadata)
-        # The schema's default for it is 1, but Hudi writes null.
+        # The schema's default for the version is 1, but Hudi writes null.
         return encode_commit_avro(replace(metadata, extra={"version": None}))
 
     def latest_slices(
@@ -83,7 +81,9 @@ class MetadataTimeline:
         return latest_slices(self.storage, timeline, partition, layout=self.features.layout, pending=pending)
 
     def all_slices(self, timeline: Timeline) -> list[LatestSlice]:
-        """Of all partitions that have a folder. Raises StorageNotFoundError when `files` has none."""
+        """Returns the latest file slices of all partitions that have a folder. Raises StorageNotFoundError when `files`
+        has none.
+        """
         pending = self.pending_bases(timeline)
         slices: list[LatestSlice] = []
         for partition in {FILES_PARTITION: None} | dict.fromkeys(partition_folders(self.storage)):
@@ -91,17 +91,17 @@ class MetadataTimeline:
                 slices += self.latest_slices(timeline, partition, pending)
             except StorageNotFoundError:
                 if partition == FILES_PARTITION:
-                    raise  # else an index whose building died before it had file groups
+                    raise  # else the build of an index died before the index had file groups
         return slices
 
     def pending_bases(self, timeline: Timeline) -> Mapping[FileGroupId, str]:
-        """By file group, the pending compaction that its next log files join: in layout 1 only."""
+        """Returns, by file group, the pending compaction whose slice the next log files join; empty but in layout 1."""
         return {} if self.features.log_name_has_delta_commit else pending_bases(self.active, timeline)
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceOutcome:
-    """The instants completed, oldest first, files and bytes written or deleted; or why there was nothing to do."""
+    """The completed instants, oldest first, with written or deleted files and bytes; or why nothing was to do."""
 
     instants: tuple[str, ...] = ()
     files: int = 0
@@ -110,16 +110,16 @@ class ServiceOutcome:
 
 
 def delta_commit_content(metadata_timeline: MetadataTimeline, stats: Stats, schema: str | None = None) -> bytes:
-    """The inflight file of a deltacommit, of profile_stat, or with `schema`, that of the records without meta fields,
-    the completed one, of log_stat. In version 6 Hudi's rollback of a crash appends a command only for the file groups
-    in the inflight file (ListingBasedRollbackStrategy): an empty one would leave our block valid.
+    """Returns a deltacommit's inflight file, with `stats` of profile_stat. With `schema`, the schema of records without
+    meta fields, it returns the completed file, with `stats` of log_stat. In version 6 Hudi's rollback appends a command
+    only for the file groups in the inflight file (ListingBasedRollbackStrategy), else our block would stay valid.
     """
     extra = {} if schema is None else {SCHEMA_KEY: schema}
     return metadata_timeline.commit_content(CommitMetadata(dict(stats), False, Operation.UPSERT_PREPPED, extra))
 
 
 def latest_schema(active: ActiveTimeline, timeline: Timeline) -> str:
-    """The schema text of the latest completed commit that has one. Raises TimelineError without any."""
+    """Returns the schema text of the latest completed commit that has a schema. Raises TimelineError where none has."""
     for instant in reversed(timeline.commits().instants):
         schema = active.read_commit(instant).schema_text
         if schema is not None:
@@ -130,7 +130,7 @@ def latest_schema(active: ActiveTimeline, timeline: Timeline) -> str:
 
 
 def profile_stat(place: LatestSlice, records: int, *, metadata_instant: bool) -> WriteStat:
-    """What the inflight file says of one file group, before anything is written (WorkloadStat)."""
+    """Returns the entry of one file group in the inflight file, before anything is written (WorkloadStat)."""
     unknown = {"path": None, "partitionPath": None, "runtimeStats": None}
     extra = unknown | NEWER_COUNTS if metadata_instant else unknown
     return WriteStat(place.file_id, "", "", place.base_instant, 0, 0, records, 0, 0, 0, extra=extra)
@@ -139,7 +139,9 @@ def profile_stat(place: LatestSlice, records: int, *, metadata_instant: bool) ->
 def log_stat(
     place: LatestSlice, name: LogFileName, size: int, records: int, deletions: int, *, metadata_instant: bool
 ) -> WriteStat:
-    """HoodieAppendHandle. `metadata_instant`: log names carry the instant that writes them, not that of the slice."""
+    """Returns the entry of one log file in the completed file (HoodieAppendHandle). With `metadata_instant`, the name
+    of a log file has the instant that writes it, not the file slice's.
+    """
     older = () if metadata_instant else tuple(info.name for info in reversed(place.logs) if info.name != str(name))
     base_file = None if metadata_instant else place.base_file
     return WriteStat(

@@ -1,10 +1,9 @@
-"""Names of file groups, base files and log files, of the `_hoodie_*` columns, of columns whatever their case, and of
-the files by which a process claims an instant. Names of timeline files: timeline/naming.py. Dotted names of columns:
-codec/columns.py.
+"""Names of file groups, base files and log files, of the `_hoodie_*` columns, of columns in any case, and of the files
+that claim an instant. timeline/naming.py has the names of timeline files, codec/columns.py dotted names of columns.
 
 Files are `<fileId>_<writeToken>_<instant>.<ext>` and `.<fileId>_<instant>.log.<N>_<token>` (FSUtils). A name from a
 table is untrusted: it must parse, and hold no path separator, before it is used as part of a path. Columns are found as
-by Spark, as they are written, else in any case: a writer of Hudi may change it, and older files keep theirs.
+by Spark: as they are written, else in any case. A writer of Hudi may change the case, and older files keep theirs.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _LOG = re.compile(
 
 
 _EXTERNAL: Final = "_hudiext"
-"""The end of `<name>_<instant>_hudiext` and `<name>_<instant>_fg%3D<folder>_hudiext`, by which commits and the metadata
-table name a file that lies in storage as `<name>` (ExternalFilePathUtil).
+"""The end of `<name>_<instant>_hudiext` and `<name>_<instant>_fg%3D<folder>_hudiext`. Commits and the metadata table
+name a file so that lies in storage as `<name>` (ExternalFilePathUtil).
 """
 
 
@@ -51,7 +50,7 @@ class FileGroupId:
 
 @dataclass(frozen=True, slots=True, order=True)
 class WriteToken:
-    """`<taskPartitionId>-<stageId>-<taskAttemptId>` (FSUtils.makeWriteToken), another one for every attempt."""
+    """The token `<taskPartitionId>-<stageId>-<taskAttemptId>` of one attempt (FSUtils.makeWriteToken)."""
 
     partition_id: int
     stage_id: int
@@ -82,7 +81,7 @@ class BaseFileName:
 
 @dataclass(frozen=True, slots=True)
 class LogFileName:
-    """`instant` is the slice's base instant in layout 1, the deltacommit's own in layout 2."""
+    """The name of a log file. `instant` is the slice's base instant in layout 1, the deltacommit's own in layout 2."""
 
     file_id: str
     instant: str
@@ -96,12 +95,12 @@ class LogFileName:
 
     @property
     def scan_order(self) -> tuple[str, int, str, bool]:
-        """As HoodieLogFile.LogFileComparator: instant, version, write token as text (absent first), suffix."""
+        """The order of HoodieLogFile.LogFileComparator: instant, version, write token (absent first), suffix."""
         return self.instant, self.version, "" if self.token is None else str(self.token), self.cdc
 
 
 def refuse_external(path: str) -> None:
-    """Refuses what another writer than Hudi registered, as Apache XTable does: without it rows would be lost."""
+    """Raises UnsupportedError for a file of another writer, such as Apache XTable: its rows would be lost."""
     if path.endswith(_EXTERNAL):
         message = "the table names a file that was made not by a writer of Hudi but by another, such as Apache XTable"
         raise UnsupportedError(message, path=path, remedy="read it with Hudi, and write it with the tool that made it")
@@ -124,7 +123,7 @@ def parse_log_file(name: str) -> LogFileName:
 
 
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
-    """The parts of a base or log file name, None for side files and foreign files; as refuse_external."""
+    """Returns the parts of a base or log file name; None for other files. Raises as refuse_external."""
     try:
         return parse_log_file(name) if name.startswith(".") else parse_base_file(name)
     except UnsupportedError:
@@ -134,13 +133,13 @@ def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
 
 
 def alike(names: Iterable[str], name: str) -> list[str]:
-    """Those of `names` that `name` is the name of: the same one, else all that differ from it in case alone."""
+    """Returns those of `names` that `name` is the name of: the same one, else all that differ from it only in case."""
     same = [known for known in names if known == name or known.lower() == name.lower()]
     return [name] if name in same else same
 
 
 def places(names: Sequence[str], requested: Iterable[str], *, path: str) -> list[int]:
-    """Where each of `requested` is among `names`, else -1. Raises UnsupportedError where two differ by case."""
+    """Returns where each of `requested` is among `names`, else -1. Raises UnsupportedError where two differ by case."""
     exact = {name: at for at, name in enumerate(names)}
     lowered = [name.lower() for name in names]
     known = dict(zip(lowered, range(len(names)), strict=True))
@@ -153,7 +152,7 @@ def places(names: Sequence[str], requested: Iterable[str], *, path: str) -> list
 
 
 def spelled(names: Iterable[str], known: Sequence[str]) -> list[str]:
-    """Each of `names` as it is written in `known`; as it is where it is not there, or in several ways."""
+    """Returns each of `names` as `known` writes it. A name without one such form stays as it is."""
     exact, lowered = frozenset(known), dict[str, str]()
     for name in exact:
         lowered[name.lower()] = "" if name.lower() in lowered else name
@@ -161,7 +160,7 @@ def spelled(names: Iterable[str], known: Sequence[str]) -> list[str]:
 
 
 def check_distinct(names: Iterable[str], *, path: str) -> None:
-    """Raises UnsupportedError naming `path` and two of `names` that differ in case alone."""
+    """Raises UnsupportedError naming `path` and two of `names` that differ only in case."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.setdefault(name.lower(), name)
@@ -178,7 +177,7 @@ CLAIMS: Final = ".hoodie/.airflow_hudi/claims"
 HUDI_HEARTBEATS: Final = ".hoodie/.heartbeat"
 """Folder of the heartbeats of Hudi's writers, one file an instant (HoodieHeartbeatClient). Claims renew them, too."""
 CLOCKS: Final = ".hoodie/.airflow_hudi/clock"
-"""Folder in which files are made to learn the time of the storage. No folder of claims: these go with their instant."""
+"""Folder of files that tell the time of the storage. It is no folder of claims: these go with their instant."""
 _EPOCH = r"(\d{6}|[1-9]\d{6,15})"
 _CLAIM = re.compile(rf"{_EPOCH}\.json\Z", re.ASCII)
 _NUMBER = re.compile(rf"{_EPOCH}\.(?:json|decision)\Z", re.ASCII)
@@ -186,10 +185,10 @@ _NUMBER = re.compile(rf"{_EPOCH}\.(?:json|decision)\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ClaimFolder:
-    """Files below `.hoodie/.airflow_hudi/claims/<instant>/`, `<epoch>` having six digits or more:
+    """The files below `.hoodie/.airflow_hudi/claims/<instant>/`. `<epoch>` has six digits or more:
     - `<epoch>.json`, created exclusively: its owner. The highest epoch owns the instant.
-    - `<epoch>.heartbeat`, rewritten at the owner's interval: alive. Its modification time counts.
-    - `<epoch>.released`: the owner is done with it, whatever came of the run.
+    - `<epoch>.heartbeat`, rewritten at the owner's interval: the owner is alive. Its modification time counts.
+    - `<epoch>.released`: the owner has released the instant, whatever the run did.
     - `<epoch>.decision`: what the owner is about to complete, or that its successor closed the epoch.
     - `dropped.plan`: the plan of an instant that is being unscheduled.
     """
@@ -222,12 +221,12 @@ class ClaimFolder:
 
 
 def epochs_of(names: Iterable[str]) -> list[int]:
-    """The epochs of the claims among the names of a claim folder's files, ascending."""
+    """Returns the epochs of the claims among the names of a claim folder's files, ascending."""
     return sorted(int(match[1]) for match in map(_CLAIM.match, names) if match is not None)
 
 
 def last_number(names: Iterable[str]) -> int:
-    """The highest number of a claim or decision, 0 without one: a cut removal leaves a decision without its claim."""
+    """Returns the highest number of a claim or decision, else 0. A cut removal leaves a decision without its claim."""
     return max((int(match[1]) for match in map(_NUMBER.match, names) if match is not None), default=0)
 
 

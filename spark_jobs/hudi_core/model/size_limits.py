@@ -1,7 +1,7 @@
-"""How large a file of each kind, or a part of one that is held in memory, may be: one table, one option each.
+"""How large a file of each kind, or a part of one that is held in memory, may be: one table, with one option each.
 
-A file is refused by its size before it is read; a part by the size that its file declares, before memory is taken for
-it. The defaults are far above what Hudi writes into large tables (docs/use/security.md); an option raises each.
+A file is refused by its size before it is read. A part is refused by the size that its file declares, before memory is
+taken for it. The defaults are far above what Hudi writes (docs/use/security.md); an option raises each.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Limit(_Entry, Enum):
 
 @dataclass(frozen=True, slots=True)
 class SizeLimits:
-    """The limits of one table's storage; those that are not in `given` are the defaults."""
+    """The limits of one table's storage. Those that are not in `given` are the defaults."""
 
     given: Mapping[Limit, int] = field(default_factory=dict)
 
     @staticmethod
     def of(options: Mapping[str, str]) -> SizeLimits:
-        """The limits that options set; other options are ignored. Raises ConfigError for what is no number of bytes."""
+        """Returns the limits that options set. Raises ConfigError for a value that is no number of bytes."""
         return SizeLimits({kind: _bytes(kind.option, options[kind.option]) for kind in Limit if kind.option in options})
 
     def most(self, kind: Limit) -> int:
@@ -75,7 +75,7 @@ class SizeLimits:
             raise SizeLimitError(message, path=path, remedy=remedy)
 
     def check_file(self, path: str, size: int) -> None:
-        """As check, of a file that is to be read as a whole; its path says of which kind it is."""
+        """Checks a file that is to be read as a whole; its path says of which kind it is."""
         self.check(limit_of(path), size, path)
 
 
@@ -83,17 +83,17 @@ NO_OPTIONS: Final = SizeLimits()
 
 
 def limit_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Those of `options` that set limits. They go with the options of the storage, and so to every task."""
+    """Returns those of `options` that set limits. They go with the options of the storage, and so to every task."""
     return {name: value for name, value in options.items() if name.startswith(PREFIX)}
 
 
 def without_limits(options: Mapping[str, str]) -> dict[str, str]:
-    """The `options` that set no limits: what a library of a storage gets."""
+    """Returns the `options` that set no limits: what a library of a storage gets."""
     return {name: value for name, value in options.items() if not name.startswith(PREFIX)}
 
 
 def limit_of(path: str) -> Limit:
-    """The kind of a file that is read as a whole, by its path below the data table's base path."""
+    """Returns the kind of a file that is read as a whole, by its path below the data table's base path."""
     folder, _, name = path.rpartition("/")
     parts = folder.split("/")
     if ".hoodie" not in parts:
@@ -119,7 +119,7 @@ def _of_control_file(name: str) -> Limit:
 
 
 def _of_own_file(below: list[str], name: str) -> Limit:
-    """Of what our processes write for each other: claims and locks, decisions and plans, staged log files, results."""
+    """Returns the limit of a file that our processes write for each other: claims, plans, results and others."""
     if below[:1] in (["metadata"], ["results"]):
         return Limit.OTHER
     return Limit.TIMELINE if name.endswith((".decision", ".plan")) else Limit.CLAIM

@@ -1,9 +1,9 @@
-"""Plans change-data queries: for each commit and each file group it changed, where its changes can be read. The images
-of the rows: cdc_read.py.
+"""Plans change-data queries: for each commit and each file group that it changed, where its changes can be read.
+cdc_read.py makes the images of the rows.
 
-As HoodieCDCExtractor. Change-data logs are used where the commit wrote them; else the slices before and after it are
-compared, so that tables without change-data logs, and commits that wrote none, are answered too. Hudi requires
-`hoodie.table.cdc.enabled`; this does not.
+Works like HoodieCDCExtractor. Change-data logs are used where the commit wrote them. Otherwise the slices before and
+after the commit are compared, so that tables without change-data logs, and commits that wrote none, are answered too.
+Hudi requires `hoodie.table.cdc.enabled`; this engine does not.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ _NEW_GROUP: Final = "null"
 
 
 def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
-    """The plan of a change-data query: one split for each commit and file group. Raises StorageNotFoundError naming a
-    file that was cleaned since, and UnsupportedError where changes must be computed and rows carry no record key;
-    otherwise see plan.plan_read.
+    """Returns the plan of a change-data query: one split for each commit and file group. Raises as plan.plan_read;
+    StorageNotFoundError for a file cleaned since; UnsupportedError where changes must be computed without record keys.
     """
     timeline = context.active.load()
     commits = commits_in_range(context, timeline, request)
@@ -116,7 +115,7 @@ class _ChangeFinder:
                 return Change(requested, partition, logs)
             before = self._previous(partition, stat) if mode == _KEYS_ONLY else None
             return Change(requested, partition, logs, before, after)
-        # As many writes as inserts are of a file without rows before only where nothing was deleted either.
+        # As many writes as inserts: the file had no rows before, but only where nothing was deleted either.
         kept_none = stat.num_update_writes == stat.num_deletes == 0 and stat.num_writes == stat.num_inserts
         if stat.prev_commit == _NEW_GROUP or kept_none:
             return Change(requested, partition, after=after)
@@ -124,7 +123,7 @@ class _ChangeFinder:
         return Change(requested, partition, before=self._previous(partition, stat), after=None if emptied else after)
 
     def _cdc_log(self, partition: str, path: str, size: int) -> DataFile:
-        """The change-data log of `size` bytes; a block more would be changes twice, and one less changes lost."""
+        """Returns the change-data log of `size` bytes. A wrong size would repeat or lose changes."""
         source = f"{self.context.active.folder}: cdcStats"
         name = check_relative_path(path, source=source).rsplit("/", 1)[-1]
         parse_log_file(name)
@@ -144,10 +143,10 @@ class _ChangeFinder:
         raise _cleaned(join(partition, f"{stat.file_id}_*_{stat.prev_commit}"))
 
     def _of_logs(self, instant: Instant, group: FileGroupId, names: frozenset[str]) -> Change:
-        """A deltacommit's logs: the slice without them and with them."""
+        """Returns the change of a deltacommit's logs: the slice without them and with them."""
         item = self._slice_with(group, names)
         if self.context.config.features.log_name_has_delta_commit:
-            # In scan order, in which the logs of commits that ran side by side may be interleaved.
+            # In scan order the logs of commits that ran side by side may be interleaved.
             older = tuple(
                 log for log in item.log_files if log.name not in names and self._completed_before(log, instant)
             )
@@ -162,7 +161,7 @@ class _ChangeFinder:
         return Change(instant.requested_time, group.partition, before=None if first else before, after=after)
 
     def _slice_with(self, group: FileGroupId, names: frozenset[str]) -> FileSlice:
-        """The slice that the logs are in, with the one before it while its own base file is being compacted."""
+        """Returns the slice that the logs are in; with the one before it while its own base file is being compacted."""
         file_group = self.view.file_group(group)
         slices = () if file_group is None else file_group.slices
         for place, item in enumerate(slices):

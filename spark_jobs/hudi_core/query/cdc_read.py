@@ -1,9 +1,9 @@
 """Reads change-data queries: one commit's changes of one file group as rows with their images (CDCFileGroupIterator),
 and the logs that hold them (HoodieCDCLogRecordIterator). cdc_plan.py chooses the slices before and after the commit.
-Columns of other queries: filegroup/read/read_spec.py.
+filegroup/read/read_spec.py has the columns of other queries.
 
-Memory: entries of the change-data logs where these keep keys only; of a comparison, the rows that the commit wrote, and
-the keys and sequence numbers of the slice. Rows of images that are all new or all deleted are streamed.
+Memory: entries of the change-data logs where these keep keys only. A comparison needs the rows that the commit wrote,
+and the keys and sequence numbers of the slice. Rows of images that are all new or all deleted are streamed.
 """
 
 from __future__ import annotations
@@ -32,18 +32,16 @@ from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import DataFile, FileSlice, check_slice
 
 CDC_SCHEMA: Final = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
-"""What a change-data query returns: i, u or d; the commit's instant; the row before and after as JSON text."""
+"""The columns of a change-data query: i, u or d; the commit's instant; the row before and after as JSON text."""
 INSERT, UPDATE, DELETE = "i", "u", "d"
 _NULL_RECORD = "null"
-"""How Avro prints an image that a change-data log leaves empty, and so how Hudi returns it."""
+"""The text of an image that a change-data log leaves empty. Avro prints it so, and Hudi returns it so."""
 _SOURCE = "split of a change-data read"
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A file slice before or after a commit. `up_to` is the newest commit whose log blocks belong to it (where
-    `inclusive`), None the query's own.
-    """
+    """A slice before or after a commit. `up_to` is its newest commit (where `inclusive`), None the query's."""
 
     file_slice: FileSlice
     up_to: str | None = None
@@ -53,8 +51,8 @@ class Image:
 @dataclass(frozen=True, slots=True)
 class Change:
     """One commit's change of one file group. With `logs`, change-data logs hold the changes, and the images hold what
-    the logs lack. Without, the changes are the difference of the images: rows of `after` alone were inserted when there
-    is no `before`, rows of `before` alone were deleted when there is no `after`.
+    the logs lack. Without them, the changes are the difference of the images. Where there is no `before`, the rows of
+    `after` were inserted; where there is no `after`, the rows of `before` were deleted.
     """
 
     instant: str
@@ -68,7 +66,7 @@ class Change:
         return [*self.logs, *(file for item in images for file in item.data_files)]
 
     def check(self) -> Change:
-        """The change as it is; raises FormatError for names that leave the table, or its partition."""
+        """Returns the change as it is. Raises FormatError for names that leave the table, or its partition."""
         check_partition(self.partition, source=_SOURCE)
         for file in self.logs:
             parse_log_file(check_file_name(file.name, source=_SOURCE))
@@ -82,14 +80,14 @@ class Change:
 
 @dataclass(frozen=True)
 class ChangeReader:
-    """Reads changes; batches have op, ts_ms, before and after. `spec`: all columns, no conditions."""
+    """Reads changes. Batches have op, ts_ms, before and after. `spec` has all columns and no conditions."""
 
     storage: Storage
     spec: ReaderSpec
     on_corrupt: Callable[[CorruptBlock], None] = warn_of_corrupt
 
     def read(self, change: Change) -> Iterator[pa.RecordBatch]:
-        """Raises what SliceReader.read raises, and CorruptFileError for a log that does not fit its slices."""
+        """Yields the rows of a change. Raises as SliceReader.read; CorruptFileError for a log of other slices."""
         if change.logs:
             yield from self._logged(change)
         elif change.after is None and change.before is not None:
@@ -127,7 +125,7 @@ class ChangeReader:
     def _looked_up(
         self, image: Image | None, keys: pa.StringArray, requested: pa.BooleanArray, path: str
     ) -> pa.StringArray:
-        """The rows of `keys` in an image as JSON, null where not `requested`."""
+        """Returns the rows of `keys` in an image as JSON; null where not `requested`."""
         places = np.full(len(keys), -1, dtype=np.int64)
         texts: list[pa.StringArray] = []
         count = 0
@@ -147,9 +145,9 @@ class ChangeReader:
         return found_texts.take(pa.array(places, mask=~needed))
 
     def _compared(self, change: Change, before: Image, after: Image) -> Iterator[pa.RecordBatch]:
-        """Rows that the commit wrote are new or changed; rows that are there no more were changed or deleted. A slice
-        may hold a key several times. Rows are then told apart by their sequence numbers, and the first that changed
-        became the first of its key that the commit wrote.
+        """Yields the difference of two images. Rows that the commit wrote are new or changed. Rows that are there no
+        more were changed or deleted. A slice may hold a key several times: then sequence numbers tell its rows apart,
+        and the first row that changed became the first of its key that the commit wrote.
         """
         reader = self._reader(after)
         written = list(reader.read(after.file_slice, row_filter=of_commit_times(frozenset({change.instant}))))
@@ -177,7 +175,7 @@ class ChangeReader:
 
 
 class _Versions:
-    """The rows that a commit wrote, handed out by their keys, those of one key in their order."""
+    """The rows that a commit wrote, handed out by their keys; rows of one key in their order."""
 
     def __init__(self, keys: pa.StringArray) -> None:
         encoded = keys.dictionary_encode()
@@ -189,7 +187,7 @@ class _Versions:
         self._used = np.zeros_like(self._sizes)
 
     def next_of(self, keys: pa.StringArray) -> NDArray[np.int64]:
-        """For each key the next row, -1 where it has none, or none any more."""
+        """Returns the next row of each key; -1 where the key has none, or none any more."""
         codes = pc.index_in(keys, value_set=self._keys).fill_null(-1).to_numpy().astype(np.int64)
         rows = np.full(len(codes), -1, dtype=np.int64)
         hits = np.flatnonzero(codes >= 0)
@@ -204,7 +202,7 @@ class _Versions:
         return rows
 
     def left(self) -> NDArray[np.int64]:
-        """The rows that were not handed out, in their order."""
+        """Returns the rows that were not handed out, in their order."""
         number = np.arange(len(self._order)) - np.repeat(self._starts, self._sizes)
         rows: NDArray[np.int64] = np.sort(self._order[number >= np.repeat(self._used, self._sizes)])
         return rows
@@ -217,9 +215,10 @@ def _names(batch: pa.RecordBatch) -> pa.StringArray:
 
 
 def cdc_batches(storage: Storage, file: DataFile) -> Iterator[pa.RecordBatch]:
-    """The entries of one change-data log in order, with the columns of its supplemental mode, in Spark's types. `op` is
-    `i`, `u` or `d`. OP_KEY_ONLY: op, record_key; DATA_BEFORE: op, record_key, before; DATA_BEFORE_AFTER: op, ts_ms,
-    before, after, where `before` and `after` are structs of the table's columns and `ts_ms` is the instant as text.
+    """Yields the entries of one change-data log in order, with the columns of its supplemental mode, in Spark's types.
+    `op` is `i`, `u` or `d`. OP_KEY_ONLY: op, record_key; DATA_BEFORE: op, record_key, before; DATA_BEFORE_AFTER: op,
+    ts_ms, before, after. `before` and `after` are structs of the table's columns; `ts_ms` is the instant as text.
+
     Nothing is filtered: the file counts because a commit names it. Raises CorruptFileError for a broken block, which
     would hide changes, and UnsupportedError for a block of another type.
     """

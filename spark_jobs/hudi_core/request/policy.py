@@ -1,6 +1,5 @@
-"""When services of a table are due, in which order they run, and within which bounds: a policy, as values.
-
-config/policy_file.py reads policies from YAML; services/policy.py decides by them. Standard library only.
+"""A policy, as values: when services of a table are due, in which order they run, and within which bounds.
+config/policy_file.py reads policies from YAML; services/policy.py decides by them. Needs only the standard library.
 """
 
 from __future__ import annotations
@@ -16,13 +15,11 @@ from hudi_core.request.services import SERVICES, Conditions
 from hudi_core.request.texts import region
 
 MAX_MINUTES: Final = 10**6
-"""The longest time of a run."""
+"""The longest time of a run, in minutes."""
 PLAN_MAX_BYTES: Final = "airflow_hudi.plan.max.bytes"
-"""The option by which a plan is cut."""
+"""The option that cuts a plan."""
 DEFAULT_SERVICES: Final = ("rollback", "compaction", "clean", "archive")
-"""In this order: a failed write holds up archival and keeps files, and what is archived can no longer be rolled
-back.
-"""
+"""The order counts: a failed write holds up archival, and archived instants can no longer be rolled back."""
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY: Final = f"(?:{'|'.join(_DAYS)})"
 _WEEK: Final = 7 * 86_400
@@ -32,7 +29,7 @@ _HOURS: Final = re.compile(rf"(\d\d):(\d\d)-(\d\d):(\d\d)(?: ({_ZONE}))?(?: ({_D
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """Hours of the day in which nothing is started, in a zone, on some days of the week: those on which they begin."""
+    """Hours of the day in which nothing is started, in a zone, on some days of the week. On these days they begin."""
 
     text: str
     begin: time
@@ -42,8 +39,8 @@ class QuietHours:
 
     @staticmethod
     def parse(text: str) -> QuietHours:
-        """Of `08:00-18:00`, with a zone and days: `22:00-06:00 Europe/Berlin sat,sun`. Those that end where they begin
-        are 24 hours. Raises ValueError, also where these leave no hour of the week.
+        """Reads `08:00-18:00`, or with a zone and days `22:00-06:00 Europe/Berlin sat,sun`. Hours that end where they
+        begin are 24 hours. Raises ValueError, also where these leave no hour of the week.
         """
         found = _HOURS.fullmatch(text.strip())
         try:
@@ -58,7 +55,7 @@ class QuietHours:
         return QuietHours(text.strip(), begin, end, found[5] or "UTC", days)
 
     def holds(self, now: datetime) -> bool:
-        """Whether `now`, which has a zone, is one of them. Hours that end before they begin go on the next day."""
+        """Whether `now`, which has a zone, is in these hours. Hours that end before they begin go on the next day."""
         local = now.astimezone(ZoneInfo(self.zone))
         at, day = local.time(), local.weekday()
         if self.begin < self.end:
@@ -67,15 +64,15 @@ class QuietHours:
         return (day in self.days and at >= self.begin) or (before in self.days and at < self.end)
 
     def next_begin(self, now: datetime) -> datetime:
-        """When they begin next after `now`, which has a zone, or begin again as clocks go back."""
+        """Returns when the hours begin next after `now`, which has a zone, or begin again as clocks go back."""
         today = now.astimezone(ZoneInfo(self.zone)).date()
         days = (today + timedelta(days=number) for number in range(9))
         begins = (begin for day in days for begin in sorted([*self._begins_on(day), *self._resumed_on(day)]))
         return next(begin for begin in begins if begin > now)
 
     def _begins_on(self, day: date) -> list[datetime]:
-        """In UTC: the time of day that they begin at, twice where clocks go back over it. Where clocks go forward over
-        it, the moment when they do: the next time of day that there is, is one of the hours.
+        """Returns in UTC when the hours begin on a day: twice where clocks go back over that time. Where clocks go
+        forward over it, returns the moment when they do: the next time of day that there is, is one of the hours.
         """
         if day.weekday() not in self.days:
             return []
@@ -87,7 +84,7 @@ class QuietHours:
         return [begin, again]
 
     def _resumed_on(self, day: date) -> list[datetime]:
-        """In UTC: the moment when clocks go back into the hours, which had ended before."""
+        """Returns in UTC the moment when clocks go back into the hours, which had ended before."""
         zone = ZoneInfo(self.zone)
         midnight, next_one = (
             datetime.combine(at, time(), zone).astimezone(timezone.utc) for at in (day, day + timedelta(days=1))
@@ -119,9 +116,9 @@ class ServicePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Of a table: its services in the order in which they run, with `options` of all of them. A service starts nothing
-    after `minutes`, and reads at most `size` bytes at a time. Nothing is started in `quiet_hours`. An instant that is
-    pending for longer than `pending_age` seconds outside of them is to be reported. `pool` is Airflow's.
+    """The policy of a table: its services in their order, with `options` of all of them. A service starts nothing after
+    `minutes`, and reads at most `size` bytes at a time. Nothing is started in `quiet_hours`. An instant that is pending
+    for longer than `pending_age` seconds outside of these hours is to be reported. `pool` is Airflow's.
     """
 
     services: tuple[ServicePolicy, ...] = tuple(map(ServicePolicy, DEFAULT_SERVICES))
@@ -136,12 +133,12 @@ class Policy:
         return next((hours.text for hours in self.quiet_hours if hours.holds(now)), None)
 
     def quiet_from(self, now: datetime) -> int | None:
-        """When the next quiet hours begin, in seconds since the epoch; None without any."""
+        """Returns when the next quiet hours begin, in seconds since the epoch; None without any."""
         return min((int(hours.next_begin(now).timestamp()) for hours in self.quiet_hours), default=None)
 
     def is_overdue(self, age: int, now: datetime) -> bool:
-        """Whether what is pending at `now` for `age` seconds is to be reported. The seconds in quiet hours, in which it
-        may not run, do not count; to the minute, and by those of the last week where it is older.
+        """Whether an instant that is pending for `age` seconds at `now` is to be reported. The seconds in quiet hours,
+        in which it may not run, do not count. Counts minutes, for an older instant by the hours of last week.
         """
         if self.pending_age is None or age <= self.pending_age:
             return False
@@ -156,13 +153,13 @@ class Policy:
         return outside(rest) + (weeks * outside(_WEEK) if weeks else 0) > self.pending_age
 
     def options_of(self, service: ServicePolicy, given: Mapping[str, str]) -> dict[str, str]:
-        """Those that are `given` where it is planned or run come first, then its own, then those of all."""
+        """Returns the options of a service. Those `given` come first, then its own, then those of all."""
         size = {} if self.size is None else {PLAN_MAX_BYTES: str(self.size)}
         return {**size, **self.options, **service.options, **given}
 
 
 def services_named(names: Iterable[str]) -> Policy:
-    """The policy of services by name that decide by themselves. Raises UnsupportedError for one that does not exist."""
+    """Returns the policy of services that decide by themselves. Raises UnsupportedError for an unknown one."""
     return Policy(tuple(map(ServicePolicy, names)))
 
 

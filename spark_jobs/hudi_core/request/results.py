@@ -1,8 +1,8 @@
-"""What a run reports: typed here, one line of JSON between a job and who waits for it.
+"""What a run reports: typed here, one line of JSON between a job and whoever waits for it.
 
-The one language of hudictl, the process beside a task, a Spark job and the operators. Standard library only. A task
-reads the line, or in cluster mode the same JSON as a file at the table, in hudi_submit/job_log.py. In which order
-requests are run: verbs/batch.py.
+hudictl, the process beside a task, a Spark job and the operators all speak this language. Needs only the standard
+library. A task reads the line, or in cluster mode the same JSON as a file at the table, in hudi_submit/job_log.py.
+verbs/batch.py says in which order requests are run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PROGRESS: Final = "HUDI_PROGRESS"
 REMOVED: Final = "removed"
 """The state of an instant whose plan a crash left empty: its files were taken off the timeline, as Hudi does."""
 SUBMIT: Final = "submit"
-"""The member of a result that says why what is left of the work is for Spark, and was not done."""
+"""The member of a result that says why the rest of the work is for Spark, and was not done."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the instant, its units done and all its units."""
@@ -52,14 +52,14 @@ class InstantResult:
     """The exit code that the error alone would give; 0 without an error."""
     files_deleted: int = 0
     corrupt_log_blocks: int = 0
-    """How many were passed over; they hold no row of a completed commit, unless that was allowed."""
+    """How many corrupt log blocks were passed over. They hold no row of a completed commit, unless that was allowed."""
     already_completed: bool = False
     """Whether another run had completed it, so that this one did nothing."""
     reason: str | None = None
-    """Of a plan that was made before this run: which of its options are not used."""
+    """For a plan that was made before this run: which of this run's options are not used."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The object that `hudictl run` prints: without the members that say nothing."""
+        """Returns the object that `hudictl run` prints, without the members that say nothing."""
         value = asdict(self)
         if not self.corrupt_log_blocks:
             del value["corrupt_log_blocks"]
@@ -78,8 +78,8 @@ class InstantResult:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a request came to: of a run one entry for each instant, in the order they were run, none where there was
-    nothing to do but for a named instant that was completed before; of another verb its `document`; or its error.
+    """The result of a request. A run has one entry for each instant, in the order they were run. It has none where
+    there was nothing to do, except for a named instant that was completed before. Another verb has its `document`.
     """
 
     instants: tuple[InstantResult, ...] = ()
@@ -104,12 +104,12 @@ class Result:
 
     @staticmethod
     def broken(kind: str, message: str, exit_code: int, *, remedy: str | None = None) -> Result:
-        """That of what is no HudiError."""
+        """Returns the result of an error that is no HudiError."""
         error = {"type": kind, "message": message, "path": None, "remedy": remedy}
         return Result(error=error, error_code=exit_code)
 
     def then(self, later: Result) -> Result:
-        """`later`, which is that of what this one left to Spark, with the instants that were run before."""
+        """Returns `later`, the result of what this one left to Spark, with the instants that were run before."""
         if not self.instants:
             return later
         engine = later.engine or self.engine
@@ -125,7 +125,7 @@ class Result:
 
     @property
     def exit_code(self) -> int:
-        """0 when all went well; that of the error, or on which all instants agree (2 bad input, 3 retry), else 1."""
+        """0 when all went well; else the error's code, or the one that all instants share (2 input, 3 retry), or 1."""
         if self.error is not None:
             return self.error_code
         codes = {result.exit_code or EXIT_FAILED for result in self.failed}
@@ -134,7 +134,7 @@ class Result:
         return codes.pop() if len(codes) == 1 and len(self.failed) == len(self.instants) else EXIT_FAILED
 
     def to_dict(self) -> dict[str, Any]:
-        """The document that hudictl prints with `--json`; of a run with `reason` only when there was nothing to do."""
+        """Returns the document of `hudictl --json`. A run has `reason` only when there was nothing to do."""
         if self.document is not None:
             return dict(self.document)
         shown = {"engine": self.engine, "reason": self.reason, "error": self.error}
@@ -145,7 +145,7 @@ class Result:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The members of a result line, in the length that one line of a log can hold (_shortened)."""
+        """Returns the members of a result line, short enough for one line of a log (_shortened)."""
         value = {"document": dict(self.document)} if self.document is not None else self.to_dict()
         value |= {} if self.engine is None else {"engine": self.engine}
         value |= {"left_out": self.omitted} if self.omitted else {}
@@ -153,7 +153,7 @@ class Result:
 
     @staticmethod
     def from_json(value: Mapping[str, Any], exit_code: int) -> Result:
-        """The inverse; the line does not have the process's `exit_code`. Raises ConfigError for other types."""
+        """Reads what to_json returned; `exit_code` is the process's. Raises ConfigError for other types."""
         _check_members(value, {"instants": list, "document": dict, "error": dict, "left_out": int})
         _check_members(value, {"reason": str, "engine": str, SUBMIT: str})
         for item in value.get("instants") or ():
@@ -172,7 +172,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class BatchItem:
-    """The result of one request of a batch: of which table, verb and service."""
+    """The result of one request of a batch, with its table, verb and service."""
 
     table: str
     verb: str
@@ -180,7 +180,7 @@ class BatchItem:
     result: Result
 
     def to_dict(self) -> dict[str, Any]:
-        """An item of what hudictl prints of several tables, with the exit code of a process of its own."""
+        """Returns an item of what hudictl prints of several tables, with the exit code of a process of its own."""
         return {**self._name, **self.result.to_dict()}
 
     def to_json(self) -> dict[str, Any]:
@@ -194,31 +194,31 @@ class BatchItem:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """The results of a batch in the order of its requests; with the error of what stopped it."""
+    """The results of a batch in the order of its requests, and the error of what stopped it."""
 
     items: tuple[BatchItem, ...]
     stopped: Result | None = None
 
     @property
     def exit_code(self) -> int:
-        """That of what stopped it, or that on which the failures agree, 0 without any, else 1."""
+        """The code of what stopped the batch, or the one on which the failures agree; 0 without failures, else 1."""
         if self.stopped is not None:
             return self.stopped.exit_code
         codes = {item.result.exit_code for item in self.items} - {0}
         return (codes.pop() if len(codes) == 1 else EXIT_FAILED) if codes else 0
 
     def to_json(self) -> dict[str, Any]:
-        """`{"results": [{"table", "verb", "service", "exit_code", …}]}`, with `error` where it was stopped."""
+        """Returns `{"results": [{"table", "verb", "service", "exit_code", …}]}`, and the `error` of a stopped batch."""
         stopped = {} if self.stopped is None else self.stopped.to_json()
         return {**stopped, "results": [item.to_json() for item in self.items]}
 
 
 JobResult: TypeAlias = Result | BatchResult
-"""What a job came to."""
+"""The result of a job."""
 
 
 def job_result_from_json(value: Mapping[str, Any], exit_code: int) -> JobResult:
-    """The result in a line of a job whose process ended with `exit_code`. Raises ConfigError for another form."""
+    """Returns the result in a job's line; `exit_code` is the process's. Raises ConfigError for another form."""
     if "results" not in value:
         return Result.from_json(value, exit_code)
     _check_members(value, {"results": list})
@@ -238,7 +238,7 @@ def result_line(result: JobResult) -> dict[str, Any]:
 
 
 def print_line(label: str, document: Mapping[str, Any]) -> None:
-    """One of a job's lines about itself."""
+    """Writes one of a job's lines about itself."""
     sys.stdout.write(f"{label} {json.dumps(document, sort_keys=True)}\n")
     sys.stdout.flush()
 
@@ -248,12 +248,12 @@ def print_progress(instant: str, done: int, total: int) -> None:
 
 
 def error_to_json(error: HudiError) -> dict[str, Any]:
-    """`{"type", "message", "path", "remedy"}`: an error as hudictl and the job report it."""
+    """Returns `{"type", "message", "path", "remedy"}`: an error as hudictl and the job report it."""
     return {"type": type(error).__name__, "message": error.message, "path": error.path, "remedy": error.remedy}
 
 
 def error_from_json(value: Mapping[str, Any]) -> HudiError:
-    """The error that `error_to_json` described; an unknown type becomes ExecutionError."""
+    """Returns the error that `error_to_json` described. An unknown type becomes ExecutionError."""
     kind = getattr(errors, str(value.get("type")), None)
     if not (isinstance(kind, type) and issubclass(kind, HudiError)):
         kind = ExecutionError
@@ -268,8 +268,9 @@ def _check_members(value: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
 
 
 def _shortened(value: dict[str, Any]) -> dict[str, Any]:
-    """Long parts of a plan become their count, as the timeline holds them; of many instants the failed ones and the
-    last stay, of many findings the worst, of many differences the first. `left_out` counts the others.
+    """Returns the members without what makes them long. Long parts of a plan become their count: the timeline holds
+    them. Of many instants the failed ones and the last stay, of many findings the worst, of many differences the first.
+    `left_out` counts the others.
     """
     value = json.loads(json.dumps(value))
     document = value.get("document") or {}

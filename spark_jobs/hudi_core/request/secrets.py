@@ -1,7 +1,7 @@
-"""Which option names and addresses hold secrets, and the file on the driver that may hold them.
+"""Says which option names and addresses hold secrets, and reads the file on the driver that may hold them.
 
 The driver takes secrets from its environment, its role or that file, and hands them to executors with the units of
-work. They never are in arguments, requests, logs or error texts: verbs/request.py checks every request when it is made.
+work. Secrets are never in arguments, requests, logs or error texts: verbs/request.py checks every new request.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_WORD = re.compile(
     r"secrets?|tokens?|passwords?|passwd|passphrase|pwd|pass|credentials?|sas|bearer|pkey|signature|sig|cookies?"
     r"|authorization|jaas"
-    # Words that are several, written together.
+    # Several words written together.
     r"|.*((access|secret|account|api|private|storage|shared|session|encryption|master)key|connectionstring).*"
     r"|.*(client|app)secret|.*(access|auth|bearer|id|oauth|refresh|session|sas)tokens?|.*password.*"
 )
 _SECRET_AT_END = frozenset({"auth", "header", "headers"})
 _HARMLESS_BEFORE_KEY = re.compile("lock|partition|record|sort|row|map|primary|foreign|group|order|hash|range")
-"""Keys of rows and of locks, as in `hoodie.write.lock.zookeeper.lock_key`."""
+"""Words for keys of rows and of locks, as in `hoodie.write.lock.zookeeper.lock_key`."""
 _HARMLESS_AFTER_KEY = re.compile("store|tab|length|size|generator|gen|gens|fields?|columns?|prefix")
 _HARMLESS_END = re.compile(
     "providers?|type|class|files?|paths?|dir|enabled?|names?|duration|expiration|expiry|location|timeout|mode|algorithm"
     "|interval|seconds|ms|version|length|regex|endpoint|ip"
 )
-"""What says of a secret where it is, or how it is made, and is none."""
+"""Last words of names that say where a secret is, or how it is made. Such options hold no secret."""
 _REMEDY = "give secrets by the environment (AWS_ACCESS_KEY_ID, …), an instance role or a storage options file"
 _REFERENCE = re.compile(
     r"spark\.kubernetes\.(driver|executor)\.(secrets|secretKeyRef|(service\.)?(annotation|label))\."
@@ -39,8 +39,8 @@ _REFERENCE = re.compile(
     r"|spark\.hadoop\.hive\.metastore\.token\.signature$",
     re.IGNORECASE,
 )
-"""Names of Kubernetes secrets and where they are mounted, not what is in them; what is written on its objects; whether
-a keytab or a ticket is used; the name of a delegation token.
+"""Options that hold no secret: names of Kubernetes secrets and where they are mounted; what is written on Kubernetes
+objects; whether a keytab or a ticket is used; the name of a delegation token.
 """
 
 
@@ -67,7 +67,7 @@ def refuse_secret_address(address: str, *, what: str) -> None:
     try:
         names = [name for name, _ in parse_qsl(urlsplit(address).query, keep_blank_values=True)]
     except ValueError:
-        names = []  # no address that any storage opens, which says so
+        names = []  # no storage opens such an address, and its error says so
     if without_user_info(address) != address or any(is_secret_key(name) for name in names):
         raise ConfigError(
             f"{what} must not hold secrets: {masked(address)} names a password or a signature", remedy=_REMEDY
@@ -75,8 +75,8 @@ def refuse_secret_address(address: str, *, what: str) -> None:
 
 
 def refuse_secrets(options: Mapping[str, str], *, where: str, remedy: str | None = None) -> None:
-    """Raises ConfigError when an option looks like a secret, by its name or by an address in it, or is no text, without
-    showing its value. `where` names the place of the options; `remedy` is by default that of requests.
+    """Raises ConfigError when an option looks like a secret, by its name or by an address in it, or is no text. Does
+    not show its value. `where` names the place of the options; `remedy` is by default that of requests.
     """
     check_texts(options, where=where)
     found = sorted(
@@ -92,13 +92,13 @@ def refuse_secrets(options: Mapping[str, str], *, where: str, remedy: str | None
 
 
 def _is_address_of_key(name: str, value: str) -> bool:
-    """Of one in AWS KMS. A key itself is in Base64, which has no colon."""
+    """Whether the value is the address of a key in AWS KMS. A key itself is in Base64, which has no colon."""
     return name.endswith("encryption.key") and value.startswith("arn:")
 
 
 def merge_storage_options(options: Mapping[str, str], file: str | None) -> dict[str, str]:
-    """The options of `file` (a JSON object of texts), overruled by `options`. Raises ConfigError when `options` hold a
-    secret, or the file cannot be read; its content is never shown.
+    """Returns the options of `file` (a JSON object of texts), overruled by `options`. Raises ConfigError when `options`
+    hold a secret, or the file cannot be read. Never shows the file's content.
     """
     refuse_secrets(options, where="storage options in arguments")
     return {**(_read(Path(file)) if file is not None else {}), **options}

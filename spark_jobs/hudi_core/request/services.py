@@ -1,7 +1,6 @@
-"""The services of this release, one line each, and what makes one due besides its own triggers. Whether a run of one
-takes a pending plan or makes one: services/runner.py (find_work); of a restore: services/restore/verb.py.
-
-Standard library only, and the implementations are named, not imported: Airflow checks names without the engine.
+"""The services of this release, one line each, and what makes a service due besides its own triggers.
+services/runner.py (find_work) says whether a run of a service takes a pending plan or makes one;
+services/restore/verb.py says so of a restore. Needs only the standard library: Airflow checks names without the engine.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from hudi_core.request.texts import bytes_of, one_of, ratio_of, seconds_of, whol
 
 @dataclass(frozen=True, slots=True)
 class ServiceEntry:
-    """`implementation` is `module:class`, imported when the service is used. `on_driver`: it is requests to the storage
-    and no work on rows or on many files at a time. `units` is what its progress counts. `conditions` are those that
-    make it due besides its own triggers (Conditions).
+    """A service. `implementation` is `module:class`, imported when the service is used. `on_driver`: its work is
+    requests to the storage, and no work on rows or on many files at a time. `units` is what its progress counts.
+    `conditions` are those that make it due besides its own triggers (Conditions).
     """
 
     implementation: str
@@ -55,7 +54,7 @@ _NAMES: Final = {"logcompaction": "log_compaction"}
 
 
 def check_service(name: str) -> ServiceEntry:
-    """The service called `name`. Raises UnsupportedError where this release has none."""
+    """Returns the service called `name`. Raises UnsupportedError where this release has none."""
     entry = SERVICES.get(name)
     if entry is None:
         raise UnsupportedError(f"the service {name} is not in this release", remedy=one_of(name, sorted(SERVICES)))
@@ -63,18 +62,18 @@ def check_service(name: str) -> ServiceEntry:
 
 
 def service_of_action(action: str) -> str | None:
-    """The service of plans that are pending under `action`; None for a write, and a replacecommit: it may be either."""
+    """Returns the service of plans pending under `action`; None for a write and the ambiguous replacecommit."""
     name = _NAMES.get(action, action)
     return name if name in SERVICES else None
 
 
 def action_of_service(name: str) -> str:
-    """The inverse: the action of the pending files of the service called `name`."""
+    """Returns the action of the pending files of the service called `name`: the inverse."""
     return next((action for action, service in _NAMES.items() if service == name), name)
 
 
 def nothing_pending(service: str, table: str) -> str:
-    """Why a run of the service that plans nothing found nothing to do on the table of that name, and the remedy."""
+    """Says why a run of the service that plans nothing found nothing to do on the table, and what helps."""
     return f"no {service} is pending on {table}; --schedule plans one"
 
 
@@ -83,9 +82,9 @@ N = TypeVar("N")
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What makes a service due, each alone: so many commits since it ran last, the oldest of them `age` seconds old;
-    so many `size` bytes of log files, or of files that are small; log files of `log_ratio` times the bytes of the base
-    files; so many `small_files`. Without any, the service's own triggers decide.
+    """What makes a service due, each condition alone: so many `commits` since its last run; the oldest of them is `age`
+    seconds old; so many bytes (`size`) of log files, or of small files; log files of `log_ratio` times the bytes of the
+    base files; so many `small_files`. Without any condition the service's own triggers decide.
     """
 
     commits: int | None = None
@@ -96,7 +95,7 @@ class Conditions:
 
     @staticmethod
     def of(service: str, given: Mapping[str, str]) -> Conditions:
-        """Of texts by name. Raises ConfigError for one that the service does not have, or that is not valid."""
+        """Reads conditions from texts by name. Raises ConfigError for an unknown or invalid one."""
         known = check_service(service).conditions
         for name in given:
             if name not in known:

@@ -1,6 +1,5 @@
-"""What people and other processes give: texts (names of which there are only some, time zones, durations, sizes,
-numbers), and fields of untrusted JSON objects with their types checked. Which mistakes of a DAG file are errors at its
-import: airflow_hudi/arguments.py.
+"""Reads texts (names from a fixed set, time zones, durations, sizes, numbers), and fields of untrusted JSON objects,
+whose types are checked. airflow_hudi/arguments.py says which mistakes of a DAG file are errors at its import.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from hudi_core.errors import ConfigError
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a misspelt one is most like; None where it is like none."""
+    """Returns the known name that a misspelt one is most like; None where it is like none."""
     return next(iter(difflib.get_close_matches(name, [*known], 1)), None)
 
 
 def one_of(given: object, known: Iterable[str]) -> str:
-    """The remedy for a name that is not known: which one may be meant, and all of them."""
+    """Returns the remedy for a name that is not known: which one may be meant, and all of them."""
     names = [*known]
     meant = nearest(str(given), names)
     return ("" if meant is None else f"did you mean {meant}? ") + f"one of {', '.join(names)}"
@@ -36,7 +35,7 @@ def check_choice(what: str, given: object, known: Iterable[str]) -> None:
 
 
 def region(name: str) -> ZoneInfo | None:
-    """The zone of the IANA database that has this name; None where there is none."""
+    """Returns the zone of the IANA database that has this name; None where there is none."""
     try:
         return ZoneInfo(name)
     except (OSError, ValueError, KeyError):
@@ -55,7 +54,7 @@ _SIZE: Final = re.compile(r"(\d{1,15}) ?([KMGT]i?B)?")
 
 
 def seconds_of(text: str) -> int:
-    """Of a duration such as `90s`, `30m`, `6h` or `2d`. Raises ValueError."""
+    """Returns the seconds of a duration such as `90s`, `30m`, `6h` or `2d`. Raises ValueError."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise ValueError("is no duration such as 90s, 30m, 6h or 2d")
@@ -63,7 +62,7 @@ def seconds_of(text: str) -> int:
 
 
 def bytes_of(text: str) -> int:
-    """Of a size such as `1048576`, `10GiB` or `500 MB`. Raises ValueError."""
+    """Returns the bytes of a size such as `1048576`, `10GiB` or `500 MB`. Raises ValueError."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         raise ValueError("is no size such as 1048576, 10GiB or 500MB")
@@ -71,21 +70,21 @@ def bytes_of(text: str) -> int:
 
 
 def whole_number_of(text: str) -> int:
-    """A number from 1 on. Raises ValueError."""
+    """Returns a whole number from 1 on. Raises ValueError."""
     if not re.fullmatch(r"[1-9]\d{0,8}", text.strip()):
         raise ValueError("is no whole number from 1 on")
     return int(text)
 
 
 def ratio_of(text: str) -> float:
-    """A number above 0. Raises ValueError."""
+    """Returns a number above 0. Raises ValueError."""
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text.strip()) or float(text) <= 0:
         raise ValueError("is no number above 0, such as 0.3")
     return float(text)
 
 
 def parse_object(text: str | bytes, *, what: str) -> dict[str, Any]:
-    """The JSON object in `text`; raises ConfigError, naming `what`, for anything else."""
+    """Returns the JSON object in `text`. Raises ConfigError, naming `what`, for anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -96,7 +95,7 @@ def parse_object(text: str | bytes, *, what: str) -> dict[str, Any]:
 
 
 def check_text(text: str, *, what: str) -> None:
-    """Raises ConfigError, naming `what`, for a text that is no UTF-8 or has a NUL, which no storage library takes."""
+    """Raises ConfigError, naming `what`, for a text that is not UTF-8 or has a NUL, which no storage library takes."""
     if not _has_text(text):
         raise ConfigError(
             f"{what} holds bytes that are not UTF-8, or a NUL: {text.encode('utf-8', 'backslashreplace')[:80]!r}",
@@ -105,7 +104,7 @@ def check_text(text: str, *, what: str) -> None:
 
 
 def check_texts(values: Mapping[str, Any], *, where: str) -> None:
-    """Raises ConfigError, naming `where`, for a name or a value that is no text; no value is shown."""
+    """Raises ConfigError, naming `where`, for a name or a value that is no text. Shows no value."""
     wrong = sorted(str(name) for name, value in values.items() if not (_is_text(name) and _is_text(value)))
     if wrong:
         raise ConfigError(f"the values of {', '.join(wrong)} in {where} are no texts", remedy='write "true", "4", "2g"')
@@ -119,8 +118,8 @@ def _has_text(text: str) -> bool:
 
 
 def read_fields(cls: type, value: Mapping[str, Any], *, what: str) -> dict[str, Any]:
-    """The arguments of the dataclass `cls` that `value` holds, of their types. A field with a default may be absent,
-    and null where it is text or optional. Raises ConfigError, naming `what`.
+    """Returns the arguments of the dataclass `cls` that `value` holds, with checked types. A field with a default may
+    be absent, and null where it is text or optional. Raises ConfigError, naming `what`.
     """
     hints = get_type_hints(cls)
     found: dict[str, Any] = {}
@@ -170,4 +169,4 @@ _FORMS: Final[Mapping[Any, tuple[str, Callable[[Any], bool], bool]]] = {
     Mapping[str, str]: ("an object of texts", _is_text_map, False),
     tuple[str, ...]: ("a list of texts", _are_texts, False),
 }
-"""The types that fields of requests and results have: their name, a check, and whether null is as good as absent."""
+"""The types that fields of requests and results have: the name of each, a check, and whether null counts as absent."""

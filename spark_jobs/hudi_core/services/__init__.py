@@ -1,19 +1,19 @@
-"""What runs the services of a table: which instant is run, by which steps, and how a plan is freed or dropped.
+"""The services of a table: which instant a run takes, the steps of its run, and how a plan is freed or dropped.
 
 - ``service``: what each service offers: its pending instants, a plan, a run; which class a service's name means.
-- ``context``: a table as a service uses it: its lock, clock and claims; what a commit records of its owner and release.
-- ``runner``: which pending instants a run takes, whether it makes a plan, and where it ends (minutes, bytes);
-  what becomes of an instant that fails.
+- ``context``: a table as a service uses it: its lock, clock and claims; the owner and release that a commit records.
+- ``runner``: which pending instants a run takes, whether it makes a plan, and where it ends (minutes, bytes); what
+  happens to an instant that fails.
 - ``policy``: which services are due by the conditions of a policy, and why; which commits count since the last run.
 - ``engine_choice``: whether ``auto`` runs a plan here or on Spark; how many tasks run at once, and the memory of one.
-- ``lifecycle``: the order of the steps from requested to completed; which run completed an instant;
-  what is cleaned up behind a run that died.
-- ``decided_completion``: when a dead owner's decision to complete is abandoned, as rows would be lost by it.
+- ``lifecycle``: the order of the steps from requested to completed; which run completed an instant; what is cleaned up
+  after a run that died.
+- ``decided_completion``: when a dead owner's decision to complete is abandoned, because it would lose rows.
 - ``takeover``: what waits for a pending instant, and which command helps; how an instant is freed of a dead owner.
-- ``unschedule``: which plans can be dropped; what goes with a plan; when it must stay for log files of other writes.
+- ``unschedule``: which plans can be dropped; what is deleted with a plan; when log files of other writes keep a plan.
 - ``waiting``: which pending writes a change of an index waits for, for how long, and whose writers may be alive.
 
-Folders, one for each service or for what several share:
+Folders, one for each service, or for code that several services share:
 
 - ``compaction/``: compactions and log compactions: when they are due, which slices they take, how these are merged.
 - ``clustering/``: when one is due, which slices it takes, in which groups, and which file gets which rows.
@@ -26,6 +26,6 @@ Folders, one for each service or for what several share:
 - ``metadata/``: how the metadata table is created, updated and caught up; how indexes and columns are added or dropped.
 - ``indexing/``: how an index is planned, and built while writers go on.
 
-Elsewhere: the services' names and conditions are in ``request/services``; quiet hours in ``request/policy``; whether an
-owner is dead in ``transaction/claim_file``; that an instant completes once in ``transaction/commit``.
+Elsewhere: ``request/services`` has the services' names and conditions; ``request/policy`` has the quiet hours;
+``transaction/claim_file`` says whether an owner is dead; ``transaction/commit`` completes an instant once.
 """

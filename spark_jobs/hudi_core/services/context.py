@@ -1,4 +1,4 @@
-"""What every service needs of a table."""
+"""The table as a service uses it, and what every service records of its owner."""
 
 from __future__ import annotations
 
@@ -30,50 +30,50 @@ from hudi_core.transaction.writer_heartbeats import refuse_live_writer
 OWNER_KEY = "airflow_hudi.owner"
 RUN_KEY = "airflow_hudi.run_id"
 VERSION_KEY = "airflow_hudi.version"
-"""Which engine made an instant, in the extra metadata, where Hudi ignores unknown keys."""
+"""Keys of the extra metadata that say which engine made an instant. Hudi ignores unknown keys there."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableContext(ReadContext):
-    """A table as a service sees it: what a reader needs, and its lock, claims, clock and metadata table's writer."""
+    """A table as a service uses it: all that a reader needs, and its lock, claims, clock and metadata table writer."""
 
     @property
     def has_metadata_table(self) -> bool:
-        """Whether readers may list this table by its metadata table, so that every commit must go there first."""
+        """Whether readers may list this table by its metadata table. Then every commit must go there first."""
         return FILES_PARTITION in self.config.metadata_partitions
 
     def reloaded(self) -> TableContext:
-        """With its properties as they are now: indexes may have been added or removed since it was loaded."""
+        """Returns the table with its current properties: indexes may have been added or removed since it was loaded."""
         return replace(self, config=TableConfig.load(self.storage))
 
     def rolled_back_among(self, commits: Set[str], now: Timeline) -> str | None:
-        """The latest of `commits` gone from `now` and the archive, or being rolled back; None where all count."""
+        """Returns the latest of `commits` that is being rolled back, or is neither in `now` nor archived; else None."""
         there, archived = now.commits().requested_times, self.history()
         gone = commits - without_rolled_back(self.active, now).commits().requested_times
         rolled_back = (time for time in sorted(gone, reverse=True) if time in there or archived.commit(time) is None)
         return next(rolled_back, None)
 
     def new_instant(self, timeline: Timeline) -> str:
-        """An instant newer than everything on `timeline`, in the table's zone. The caller holds the table lock."""
+        """Returns an instant later than all of `timeline`, in the table's zone. The caller holds the table lock."""
         return self.clock().next(timeline)
 
     def clock(self) -> InstantClock:
-        """Draws instant and completion times in the timeline's zone; the caller holds the table lock."""
+        """Returns the clock that draws instant and completion times in the timeline's zone, under the table lock."""
         return InstantClock(self.zone, CLOCK_SKEW_MS.read(self.options))
 
     def completer(self, claim: Claim, owner: Owner) -> Completer:
-        """Completes the instant of `claim`; call its finish_decided right after the claim."""
+        """Returns what completes the instant of `claim`. Call its finish_decided right after the claim."""
         return Completer(self.active, claim, partial(self.lock, owner, claim.instant), self.clock())
 
     def metadata_publisher(self, epoch: int = 0, schema: AvroSchema | None = None) -> MetadataPublisher | None:
-        """The metadata table's writer, if any; `epoch` is in log files' names, `schema` a new one of the table."""
+        """Returns the metadata table's writer, if any. `epoch` is for names of log files; `schema` is a new one."""
         if not self.has_metadata_table:
             return None
         token = WriteToken(0, epoch, 0)
         return MetadataPublisher(self.storage, self.config, token, self.clock(), self.options, schema)
 
     def check_recordable(self, *, deletes: bool = False) -> None:
-        """Raises where the metadata table cannot record that files go: MetadataPublisher.check."""
+        """Raises as MetadataPublisher.check where the metadata table cannot record the changes of a service."""
         publisher = self.metadata_publisher()
         if publisher is not None:
             publisher.check(deletes=deletes)
@@ -82,7 +82,7 @@ class TableContext(ReadContext):
         return Workers(engine, epoch, self.uri, self.storage_options)
 
     def lock(self, owner: Owner, instant: str = "") -> TableLock:
-        """The table's lock, as the options name it; not taken yet. `instant` is one that `owner` has claimed."""
+        """Returns the table lock that the options name, not taken yet. `instant` is one that `owner` has claimed."""
         lock = table_lock(
             self.storage, self.config, self.options, owner, storage_options=self.storage_options, instant=instant
         )
@@ -90,7 +90,7 @@ class TableContext(ReadContext):
         return lock
 
     def claim(self, instant: str, owner: Owner) -> Claim:
-        """Makes `owner` the one that runs `instant`. Raises ConflictError while another, or a writer, may be alive."""
+        """Makes `owner` the owner of `instant`. Raises ConflictError while another owner or its writer may be alive."""
         beat = HeartbeatConfig.of(self.options)
         refuse_live_writer(self.storage, instant, beat)
         claimed = claim(
@@ -101,5 +101,5 @@ class TableContext(ReadContext):
 
 
 def provenance(owner: Owner) -> dict[str, str]:
-    """Owner, run and release, for the extra metadata of a commit, clean or plan. No secrets are in it."""
+    """Returns owner, run and release for the extra metadata of a commit, clean or plan. It contains no secret."""
     return {OWNER_KEY: owner.describe(), RUN_KEY: owner.run_id, VERSION_KEY: VERSION}

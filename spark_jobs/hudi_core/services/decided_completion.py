@@ -1,8 +1,8 @@
-"""Whether what an earlier owner decided to complete may still be completed, whatever service it is of
-(docs/decisions/0023). What a decision is: transaction/claim_file.py. Who carries it out: transaction/commit.py.
+"""Decides whether an earlier owner's decision to complete an instant may still be carried out, for all services
+(docs/decisions/0023). transaction/claim_file.py defines a decision, transaction/commit.py carries it out.
 
-Its preconditions held under the lock when it was decided. What commits or begins between the decision and the next
-owner's claim has not seen it: its writer may have been killed long ago.
+The preconditions held under the lock when the decision was made. The owner may have died long before the next owner
+claims the instant. Actions that began or completed in between have not seen the decision.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hudi_core.transaction.reconcile import list_partitions
 
 
 def why_not_completed(context: TableContext, instant: str, decision: Decision, timeline: Timeline) -> str | None:
-    """Why the completion would lose rows on `timeline`; None where not. Raises CorruptFileError, FormatError."""
+    """Returns why completing would lose rows on `timeline`, or None. Raises CorruptFileError, FormatError."""
     action, path = completed_action(decision.action), f"{CLAIMS}/{instant}"
     if action == Action.SAVEPOINT:
         return _why_not_kept(context, instant, decode_savepoint(decision.content, path=path).files, timeline)
@@ -62,7 +62,9 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
 def _why_not_kept(
     context: TableContext, instant: str, kept: Mapping[str, Collection[str]], timeline: Timeline
 ) -> str | None:
-    """Why a savepoint does not keep its commit: that is being rolled back, or a clean takes one of the files `kept`."""
+    """Returns why a savepoint does not keep its commit: the commit is gone or being rolled back, or one of the files
+    `kept` is deleted or in the plan of a pending clean.
+    """
     if instant not in without_rolled_back(context.active, timeline).commits().requested_times:
         return "its commit is gone from the timeline, or is being rolled back"
     for clean in timeline.pending().of_actions(Action.CLEAN):
@@ -80,7 +82,7 @@ def _why_not_kept(
 
 
 def _sizes(context: TableContext, partitions: Iterable[str]) -> dict[str, int]:
-    """The files in the folders of partitions, by path, in bytes."""
+    """Returns the sizes in bytes of the files in the folders of `partitions`, by path."""
     listed = list_partitions(context.storage, partitions)
     return {info.path: info.size for _, files in listed for info in files}
 
@@ -88,8 +90,8 @@ def _sizes(context: TableContext, partitions: Iterable[str]) -> dict[str, int]:
 def _written_since(
     context: TableContext, instant: str, decision: Decision, metadata: CommitMetadata, timeline: Timeline
 ) -> Instant | None:
-    """A commit unknown to the decision on the file groups that it writes or replaces; of an overwrite, which is
-    compared by partitions, also a pending plan there: it would bring rows back.
+    """Returns a commit, unknown to the decision, that changed a file group which the decision writes or replaces. For
+    an overwrite whole partitions are compared, and a pending plan there counts too: it would bring rows back.
     """
     mine = changed_groups(metadata, Instant(instant, Action.REPLACE_COMMIT, State.COMPLETED))
     partitions = {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})}
@@ -121,14 +123,16 @@ def _schema_changed(context: TableContext, instant: str, decision: Decision, tim
 
 
 def _completed_since(decision: Decision, timeline: Timeline) -> Instant | None:
-    """One with a later completion time (layout 2): who has read up to it would not see rows that appear below."""
+    """Returns a commit with a later completion time than the decision (layout 2): a reader that has read up to that
+    time would not see rows that appear before it.
+    """
     if decision.completion_time is None:
         return None
     return next((item for item in timeline.commits() if item.completed_at > decision.completion_time), None)
 
 
 def _indexes_since(context: TableContext, decided: Instant) -> frozenset[str]:
-    """The metadata partitions that were initialized after the decision, without its files; in layout 1 none is."""
+    """Returns the metadata partitions that were initialized after the decision, without its files; none in layout 1."""
     current = context.reloaded()
     names = current.config.metadata_partitions | current.config.metadata_partitions_inflight
     if decided.completion_time is None or not names:

@@ -1,8 +1,8 @@
-"""Which engine runs a plan, local or Spark, where the engine `auto` is named: by the plan's units and bytes and the
-memory they need. With `spark`, the default of a task, and with `local` nothing is chosen:
-airflow_hudi/jobs/engine_job.py and driver.py say what is done where.
+"""Chooses the engine of a plan, local or Spark, where the engine `auto` is named. The choice follows from the plan's
+units and bytes, and from the memory that they need. With `spark` (the default of a task) and with `local` there is no
+choice: airflow_hudi/jobs/engine_job.py and driver.py say what runs where.
 
-Whatever it says, the same is written: an engine runs units, and the service makes them (engine.protocol).
+The choice does not change what is written: an engine runs units, and the service makes them (engine.protocol).
 """
 
 from __future__ import annotations
@@ -15,19 +15,17 @@ from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.local import LocalEngine
 
 PROCESS_BYTES: Final = 128 << 20
-"""Bytes of a plan from which processes are worth their start, a second of CPU time each
-(docs/internals/benchmarks.md).
-"""
+"""Plans of this many bytes or more run in processes, whose start takes a second (docs/internals/benchmarks.md)."""
 _FIXED: Final = 200 << 20
-"""Memory of a task besides its rows (docs/guarantees/memory.md)."""
+"""Bytes of memory that a task needs besides its rows (docs/guarantees/memory.md)."""
 _EXPANSION: Final = 16
-"""Bytes of memory that a compressed byte of a file takes at most while its rows are merged."""
+"""The most bytes of memory that a compressed byte of a file takes while its rows are merged."""
 _MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`local`, with so many units side by side, in processes or in threads; or Spark. `why` is for the log."""
+    """The chosen engine: Spark, or `local` with `width` units in processes or threads. `why` is for the log."""
 
     local: bool
     why: str
@@ -35,12 +33,12 @@ class Choice:
     in_processes: bool = False
 
     def engine(self) -> LocalEngine:
-        """The local engine of this width; to be closed."""
+        """Returns the local engine of this width. The caller closes it."""
         return LocalEngine(processes=self.width) if self.in_processes else LocalEngine(self.width)
 
 
 def choose(extent: Extent, config: EngineConfig, writing: WriteConfig, *, at_once: int = 1) -> Choice:
-    """The engine for a plan. `at_once`: among how many plans the processors and the memory are shared."""
+    """Chooses the engine for a plan. `at_once` is how many plans share the processors and the memory."""
     if extent.for_spark is not None:
         return Choice(False, extent.for_spark)
     needed = task_memory(extent, writing)
@@ -60,8 +58,6 @@ def choose(extent: Extent, config: EngineConfig, writing: WriteConfig, *, at_onc
 
 
 def task_memory(extent: Extent, writing: WriteConfig) -> int:
-    """Bytes that one unit may need: what docs/guarantees/memory.md states, or what its files can come to where that is
-    less.
-    """
+    """Returns the memory bytes that a unit may need, by docs/guarantees/memory.md; less for small files."""
     stated = writing.memory_bytes + 2 * writing.row_group_bytes
     return _FIXED + min(stated, _EXPANSION * extent.largest)

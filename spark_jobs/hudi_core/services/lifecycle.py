@@ -1,13 +1,13 @@
-"""The straight line of every service, as code: one function brings an instant from `requested` to `completed`.
+"""The order of the steps of every service: one function brings an instant from `requested` to `completed`.
 
-check → find → plan → claim → carry out an earlier owner's decision (transaction/commit.py) → begin (what a dead owner's
-attempt left is rolled back, of rewrites by rollback/failed_attempt.py; inflight) → execute → complete (lock: owner,
+check → find → plan → claim → carry out an earlier owner's decision (transaction/commit.py) → begin (roll back what a
+dead owner's attempt left, for rewrites in rollback/failed_attempt.py; inflight) → execute → complete (lock: owner,
 conflicts, metadata table, put) → clean up → forget claims
 
-Every step may be cut off. A process that claims the instant next finds what the earlier one left, and goes on, rolls it
-back, or only cleans up. A service adds a Job with its own steps; the order of the steps is written here and nowhere
-else. Claims of a completed instant that no process runs again are deleted when it is archived (archive/job.py). Which
-try of an Airflow task did it: airflow_hudi/operators/service.py.
+A process may die in every step. The next process that claims the instant finds what the dead one left. It goes on,
+rolls that back, or only cleans up. A service adds a Job with its own steps; this module alone says their order. If no
+process runs a completed instant again, its claims are deleted when it is archived (archive/job.py).
+airflow_hudi/operators/service.py says which try of an Airflow task completed the instant.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from hudi_core.transaction.owner import Owner
 log = logging.getLogger(__name__)
 
 UnitProgress = Callable[[int, int], None]
-"""Called with the units done and all units."""
+"""A callback that receives the number of units done and the number of all units."""
 
 Plan = TypeVar("Plan")
 Done = TypeVar("Done")
@@ -58,8 +58,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Completion(Generic[Done]):
-    """What an attempt came to: the content of the completed file, and what has to hold and to happen under the lock.
-    `publish` and `preconditions`: see Completer.complete. `done` is the job's own, for its clean-up and its result.
+    """The result of an attempt: the `content` of the completed file, and the `preconditions` and `publish` for the lock
+    (Completer.complete). `done` is the job's own, for its clean-up and its result.
     """
 
     content: bytes
@@ -74,10 +74,11 @@ class Job(ABC, Generic[Plan, Done]):
     action: str
     """The pending action of the instants, such as `compaction`."""
     looks_once: ClassVar[bool] = False
-    """Whether each of its steps is content with one look at the table (storage.one_look); else every request is made.
-    """
+    """Whether each step of a run needs one look at the table (storage.one_look). Otherwise every request is made."""
     revisits: ClassVar[bool] = False
-    """Whether a completed instant is cleaned up behind in any case; else where leftovers are, under the lock."""
+    """Whether a run of a completed instant always cleans up after it, under the claim alone. Otherwise it does so only
+    where leftovers or claims are found, and under the table lock too.
+    """
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -88,10 +89,10 @@ class Job(ABC, Generic[Plan, Done]):
         self.owner = run.owner
 
     def check(self) -> None:
-        """Raises where the service does not run on the table as it is, whatever the plan."""
+        """Raises where the service cannot run on the table, whatever the plan is."""
 
     def find(self, timeline: Timeline) -> Instant:
-        """The instant in any state. Raises ConfigError where the timeline holds none of this action."""
+        """Returns the instant, in any state. Raises ConfigError where the timeline has none of this action."""
         instant = timeline.find(self.instant, self.action)
         if instant is None:
             raise ConfigError(
@@ -107,55 +108,55 @@ class Job(ABC, Generic[Plan, Done]):
 
     @abstractmethod
     def plan(self, timeline: Timeline) -> Plan:
-        """Reads and checks the plan. Raises bad input."""
+        """Reads and checks the plan. Raises the errors of bad input."""
 
     def fence(self, stack: ExitStack) -> None:
-        """Enters what has to be held around the claim."""
+        """Enters the contexts that are held around the claim."""
 
     def claimed(self, claim: Claim) -> None:
-        """Called once the instant is claimed, before the timeline is looked at behind that."""
+        """Called after the claim, before the timeline is read again."""
 
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
-        """What is held during the attempt, besides the claim."""
+        """Returns what is held during the attempt, besides the claim."""
         return nullcontext()
 
     def begin(self, plan: Plan, held: Claim) -> None:
-        """Makes the instant inflight; an attempt that cannot be continued is rolled back first."""
+        """Makes the instant inflight. A job first rolls back an attempt that cannot be continued."""
         held.check()
         self.active.to_inflight(self.instant, self.action)
 
     @abstractmethod
     def execute(self, plan: Plan, held: Claim) -> Completion[Done] | None:
-        """Does the work and proves it; None where the instant left the timeline instead."""
+        """Does the work and proves it. Returns None where the instant left the timeline instead."""
 
     def repeats(self, error: HudiError) -> bool:
-        """Whether `execute` is called again at once, after it or the completion raised `error`."""
+        """Whether `execute` is called again at once, after `execute` or the completion raised `error`."""
         return False
 
     def abandon(self, plan: Plan, held: Claim, error: HudiError) -> None:
-        """Called when the attempt failed by `error`: removes what no other run would remove."""
+        """Removes what no other run would remove. Called when the attempt failed with `error`."""
 
     def clean_up(self, plan: Plan, done: Done) -> None:
-        """Removes what the attempt left that completed the instant; under the claim."""
+        """Removes what the completing attempt left, under the claim."""
 
     def clean_up_completed(self, *, decided: bool) -> None:
-        """Cleans up behind an earlier run; `decided`: that was cut off before the completion, which was done now."""
+        """Cleans up after an earlier run. `decided`: it died before the completion, which was carried out now."""
 
     def forget(self) -> None:
-        """The last step, with the claim released. Of an instant that is over no claim stays (Claim.is_over)."""
+        """The last step, after the claim is released. No claim stays on an instant that is over (Claim.is_over)."""
 
     def refused(self) -> None:
-        """Called instead of `forget`, with the claim released, behind a ConflictError."""
+        """Called instead of `forget` after a ConflictError, when the claim is released."""
 
     def result(self, done: Done | None, seconds: float) -> InstantResult:
-        """What the run came to; `done` is None where an earlier run completed the instant."""
+        """Returns the run's result. `done` is None where an earlier run completed the instant, or it is gone."""
         return InstantResult(self.instant, self.action, State.COMPLETED.value, seconds=seconds)
 
 
 def run_instant(job: Job[Plan, Done]) -> InstantResult:
-    """Runs the instant of `job` to its completion, or returns the completed state of one that is done. Raises what
-    `check`, `find` and `plan` of the job raise before anything is written; ConflictError while another owner runs the
-    instant. After any other failure, and after a kill, the instant can be run again. Bad input that is found behind the
+    """Runs the instant of `job` to its completion; an instant that is done stays as it is. Raises, before anything is
+    written, what `check`, `find` and `plan` of the job raise. Raises ConflictError while another owner runs the
+    instant. After any other failure, and after a kill, the instant can be run again. Bad input that is found after the
     claim is such a failure: its exit code is not 2, and its message says what is left.
     """
     with one_look(job.storage, goes_on=True) if job.looks_once else no_look(job.storage):
@@ -186,7 +187,7 @@ def _run_instant(job: Job[Plan, Done]) -> InstantResult:
 
 
 def _clean_up_behind(job: Job[Plan, Done]) -> None:
-    """Removes claims, the table lock and the service's own leftovers of a run that died right after the completion."""
+    """Removes what a run left that died right after the completion: claims, the table lock, the service's leftovers."""
     if not job.leftovers() and not job.storage.list_files(f"{CLAIMS}/{job.instant}"):
         return
     try:
@@ -203,20 +204,21 @@ def _clean_up_behind(job: Job[Plan, Done]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """`completed` is the instant where what an earlier owner had decided to complete was carried out now."""
+    """A claimed instant. `completed` is set where this claim carried out an earlier owner's decision."""
 
     held: Claim
     completer: Completer
     completed: Instant | None
     abandoned: bool = False
-    """Whether he had decided so, but may no longer complete it (Completer.finish_decided)."""
+    """Whether an earlier owner had decided to complete the instant, and this was abandoned (Completer.finish_decided).
+    """
 
 
 @contextmanager
 def claimed(context: TableContext, instant: str, owner: Owner) -> Iterator[Claimed]:
-    """Claims `instant`, and finishes first what an earlier owner decided (Completer.finish_decided), where that loses
-    no rows (decided_completion.py). The claim is released at the end, and stays on record. Raises ConflictError while
-    another owner may be alive, or a request of one that died may still arrive.
+    """Claims `instant`, and first carries out what an earlier owner decided (Completer.finish_decided), where that
+    loses no rows (decided_completion.py). The claim is released at the end, and stays on record. Raises ConflictError
+    while another owner may be alive, or a request of a dead owner may still arrive.
     """
     with context.claim(instant, owner) as held:
         completer, is_decided = context.completer(held, owner), held.decided is not None
@@ -225,14 +227,14 @@ def claimed(context: TableContext, instant: str, owner: Owner) -> Iterator[Claim
 
 
 def _run_owned(job: Job[Plan, Done], plan: Plan, owned: Claimed) -> tuple[bool, Done | None]:
-    """Whether this run ended the instant, by what an earlier owner had decided, too; and what its own attempt did."""
+    """Returns whether this run ended the instant, also by an earlier owner's decision; and what its own attempt did."""
     if owned.completed is not None:
         job.clean_up_completed(decided=True)
         return True, None
     job.claimed(owned.held)
     if not job.find(job.active.load()).is_completed:
         if owned.abandoned:
-            # Of a decided instant also a plan passes that no longer fits the table, as nothing is done by it.
+            # The first `plan` of a decided instant accepts one that no longer fits the table: a decision needs no plan.
             plan = job.plan(job.active.load())
         return True, _attempt(job, plan, owned.held, owned.completer)
     if job.revisits:

@@ -1,5 +1,5 @@
-"""Which services of a table are due by the conditions of a policy (request.services), and why; nothing is written. How
-a policy is written: config/policy_file.py. Quiet hours, and the order of services: request/policy.py.
+"""Says which services of a table are due by the conditions of a policy (request.services), and why. Writes nothing. The
+form of a policy is in config/policy_file.py; quiet hours and the order of services are in request/policy.py.
 """
 
 from __future__ import annotations
@@ -52,14 +52,12 @@ _ALWAYS: Final[Mapping[str, Mapping[str, str]]] = {
     "clustering": {INLINE_COMMITS.name: "0", ASYNC_COMMITS.name: "0"},
     "clean": {CLEAN_TRIGGER_COMMITS.name: "1"},
 }
-"""Options by which a service that a condition makes due is planned, whatever its triggers are: writers' options have
-those of what the writers plan.
-"""
+"""The options that plan a service when a condition makes it due. Its triggers say when other writers plan it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSizes:
-    """Of latest file slices: bytes of base files and of log files, how many base files are small, and their bytes."""
+    """The bytes of base files and of log files in latest slices; how many base files are small, and their bytes."""
 
     base: int = 0
     logs: int = 0
@@ -78,8 +76,8 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a service is due; `why` names the conditions that hold, or how far each is from it. Bytes to read or
-    delete, and file groups, as far as known.
+    """Whether a service is due. `why` names the conditions that hold, or else how far each condition is from it. `size`
+    is the bytes to read or delete, `file_groups` how many there are; 0 where that is unknown.
     """
 
     service: str
@@ -92,9 +90,9 @@ class Decision:
 def answer(
     context: TableContext, service: str, when: Mapping[str, str], now: datetime | None = None
 ) -> Decision | None:
-    """By the conditions `when`; None without any: the service's own triggers decide. What an earlier plan had no room
-    for by its bytes is due; where it left out partitions otherwise, files count also without a commit since. Raises
-    ConfigError for a condition that is not valid. One listing of the table where files count.
+    """Returns the decision by the conditions `when`; None without conditions: then the service's own triggers decide. A
+    service is due where its last plan left something out for lack of bytes. Where the last plan left out partitions for
+    another reason, files count even without a commit since. Raises ConfigError. May list the table once.
     """
     conditions = Conditions.of(service, when)
     if conditions == Conditions():
@@ -119,14 +117,14 @@ def answer(
 
 
 def always_planned(context: TableContext, service: str, when: Mapping[str, str]) -> TableContext:
-    """The table with options by which the service is planned where it is due by conditions."""
+    """Returns the table with the options that plan the service where its conditions make it due."""
     if not when:
         return context
     return replace(context, options={**context.options, **_ALWAYS.get(service, {})})
 
 
 def last_run(context: TableContext, timeline: Timeline, service: str) -> Instant | None:
-    """The newest instant of the service on the timeline: a clean that is completed, any compaction or clustering."""
+    """Returns the newest instant of the service on the timeline: a completed clean, or any compaction or clustering."""
     if service == "compaction":
         return last_request(timeline)
     if service == "clean":
@@ -135,7 +133,7 @@ def last_run(context: TableContext, timeline: Timeline, service: str) -> Instant
 
 
 def commits_since(context: TableContext, timeline: Timeline, service: str, last: Instant | None) -> list[Instant]:
-    """The completed commits that the service has not seen, oldest first; of a compaction delta commits."""
+    """Returns the completed commits that the service has not seen, oldest first; a compaction sees delta commits."""
     commits = timeline.commits()
     if service == "compaction":
         commits = commits.of_actions(Action.DELTA_COMMIT)
@@ -146,7 +144,7 @@ def commits_since(context: TableContext, timeline: Timeline, service: str, last:
 
 
 def file_sizes(context: TableContext, timeline: Timeline, service: str, now: datetime) -> FileSizes:
-    """Of the partitions that a plan of the compaction or clustering looks at. Raises ConfigError for its options."""
+    """Returns the sizes in partitions that a compaction or clustering looks at. Raises ConfigError for options."""
     limit = SMALL_FILE_LIMIT.read(context.options)
     view = context.view(timeline)
     bases: list[int] = []
@@ -173,7 +171,7 @@ def _by_commits(context: TableContext, conditions: Conditions, unseen: Unseen, n
         compared.append(_compared(unseen.count, conditions.commits, f"commits since {last}", str))
     if conditions.age is not None:
         age, since = max(0, seconds_since(unseen.first, now, context.zone)), f"the first commit after {last}"
-        if age == LONG_AGO:  # a time that is no date, as that of a bootstrap
+        if age == LONG_AGO:  # a time that is no date, such as that of a bootstrap
             compared.append((True, f"{since} is {unseen.first}, which is no date and counts as long ago"))
         else:
             compared.append(_compared(age, conditions.age, f"since {since}", "{:.0f} s".format))
@@ -183,7 +181,7 @@ def _by_commits(context: TableContext, conditions: Conditions, unseen: Unseen, n
 def _by_archived(
     context: TableContext, conditions: Conditions, timeline: Timeline, service: str, unseen: Unseen, now: datetime
 ) -> list[tuple[bool, str]]:
-    """As _by_commits, with the commits of the archive, latest first, up to its run there or until a condition holds."""
+    """Compares like _by_commits, and counts the archive's commits, newest first, to the service's run or the result."""
     history = context.history()
     counts = (Action.DELTA_COMMIT,) if service == "compaction" else COMMIT_ACTIONS
     compared = _by_commits(context, conditions, unseen, now)
@@ -201,7 +199,7 @@ def _by_archived(
 
 
 def _is_archived_run(history: ArchivedTimeline, service: str, instant: Instant) -> bool:
-    """As last_run. An archived clustering has the action of overwrites."""
+    """Whether an archived instant is the service's run (last_run). A clustering has the action of overwrites."""
     if service == "clustering":
         commits = history.commits([instant]) if instant.action in REPLACING_ACTIONS else ()
         return any(metadata.operation_type == Operation.CLUSTER for _, metadata in commits)
@@ -242,7 +240,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Of a table."""
+    """The decisions and alerts of a table."""
 
     services: Sequence[Decision]
     alerts: Sequence[Alert] = ()
@@ -260,9 +258,9 @@ class Decisions:
 
 
 def decide(context: TableContext, policy: Policy, owner: Owner, now: datetime | None = None) -> Decisions:
-    """One decision for each service, in the policy's order, and its alerts. A service is due when it has pending
-    instants, or when a condition holds and its planner finds something to do. Raises ConfigError for options that are
-    not valid, FormatError for plans that are damaged.
+    """Returns one decision for each service, in the policy's order, and the alerts of the policy. A service is due when
+    it has pending instants, or when a condition holds and its planner finds something to do. Raises ConfigError for
+    options that are not valid, FormatError for damaged plans.
     """
     moment = now or datetime.now(timezone.utc)
     quiet = policy.quiet(moment)
@@ -323,7 +321,7 @@ def _planned(service: str, planned: Scheduled, why: str) -> Decision:
 
 
 def _content(plan: Json) -> Iterator[str]:
-    """What a plan holds besides file groups, in words."""
+    """Yields what a plan holds besides file groups, in words."""
     for name in ("files", "instants"):
         planned = plan.get(name)
         count = planned if isinstance(planned, int) else len(planned) if isinstance(planned, list) else 0

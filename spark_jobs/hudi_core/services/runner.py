@@ -1,5 +1,5 @@
-"""From a request to instants to results: which instants a run covers, whether it runs a pending plan or makes a new one
-(find_work), and what becomes of one that fails.
+"""Turns a request into instants and results. find_work says which instants a run takes, and whether it runs a pending
+plan or makes a new one. The runner says what happens to an instant that fails.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TIME_IS_OVER: Final = "the time of the run is over"
 
 @dataclass(frozen=True, slots=True)
 class RunScope:
-    """Which instants of a service a run takes, and where it ends: the fields of verbs.run.RunRequest of these names."""
+    """The instants of a service that a run takes, and where the run ends. The fields are as in verbs.run.RunRequest."""
 
     service: str
     instant: str | None = None
@@ -54,7 +54,7 @@ class RunScope:
 
 @dataclass(frozen=True, slots=True)
 class FoundWork:
-    """The instants that a run takes, oldest first; else the `reason`. In a dry run `plan` is what it would plan."""
+    """The instants of a run, oldest first, or the `reason` without any. `plan` is what a dry run would plan."""
 
     instants: Sequence[str]
     reason: str | None = None
@@ -63,8 +63,8 @@ class FoundWork:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where a run ends: at `end`, by the monotonic clock, of its `seconds`, in which so many `plans` are to be done;
-    or when its instants have written `max_bytes`. None for no limit.
+    """Where a run ends: at `end` by the monotonic clock, which is `seconds` after its start, or when its instants have
+    written `max_bytes`. The time is divided into `plans` plans. None is no limit.
     """
 
     end: float | None
@@ -74,7 +74,7 @@ class Limits:
 
     @staticmethod
     def of(scope: RunScope) -> Limits:
-        """Those of a run that starts now."""
+        """Returns the limits of a run that starts now."""
         seconds = [] if scope.max_minutes is None else [60.0 * scope.max_minutes]
         if scope.starts_until is not None:
             seconds.append(scope.starts_until - time.time())
@@ -83,7 +83,7 @@ class Limits:
         return Limits(end, least, PLANS_IN_TIME if scope.all_pending else 1, scope.max_bytes)
 
     def are_reached(self, results: Sequence[InstantResult]) -> bool:
-        """Whether a run with these results starts no more. KeyboardInterrupt where its job is stopped without any."""
+        """Whether no further instant starts. Raises KeyboardInterrupt if the job is stopped before its first result."""
         if is_stopped():
             if results:
                 return True
@@ -92,7 +92,7 @@ class Limits:
         return is_spent or (self.end is not None and time.monotonic() >= self.end)
 
     def cut(self, context: TableContext, results: Sequence[InstantResult] = ()) -> TableContext:
-        """The table as it is planned next by a run with these results: see planning.cut_to."""
+        """Returns the table with the limits for the next plan of a run with these results (planning.cut_to)."""
         seconds = None if self.end is None else min(self.seconds / self.plans, self.end - time.monotonic())
         most = None if self.max_bytes is None else self.max_bytes - _written(results)
         return cut_to(context, seconds, _rate(results), most)
@@ -101,9 +101,9 @@ class Limits:
 def find_work(
     context: TableContext, service: Service, owner: Owner, scope: RunScope, *, dry_run: bool = False
 ) -> FoundWork:
-    """What a run that names no instant takes: what is pending, else where it schedules one instant, which is planned
-    now, with conditions where one of them holds. The plan is cut to the limits of the run:
-    what is left out is due at once. With `dry_run` nothing is written. Raises as Service.schedule.
+    """Returns what a run takes that names no instant: the pending instants. Where nothing is pending and the run
+    schedules, plans one instant; with conditions only where one of them holds. The plan is cut to the limits of the
+    run, and the rest is due at once. With `dry_run` nothing is written. Raises the errors of Service.schedule.
     """
     pending = service.pending(context, context.active.load())
     if pending:
@@ -122,14 +122,14 @@ def find_work(
 
 
 def completed_before(service: Service, instant: str) -> str:
-    """Why a run of a named instant found nothing to do."""
+    """Says why a run of a named instant found nothing to do."""
     return f"{service.name} {instant} was completed before; --schedule without --instant plans another"
 
 
 def plan_due(
     context: TableContext, service: Service, owner: Owner, when: Mapping[str, str], *, dry_run: bool
 ) -> Scheduled:
-    """Plans an instant where one of the conditions `when` holds, or there are none. Raises as the service does."""
+    """Plans an instant where one of the conditions `when` holds, or without any. Raises the service's errors."""
     with one_look(context.storage, goes_on=True):
         found = answer(context, service.name, when)
         if found is not None and not found.due:
@@ -138,8 +138,8 @@ def plan_due(
 
 
 class ServiceRunner:
-    """Runs the instants of a request over one table, one after the other, on one engine; each that it plans itself on
-    the one that `choose` says. The run ends before an instant that is for Spark.
+    """Runs the instants of a request over one table, one after the other, on one engine. `choose` gives the engine of
+    each instant that the runner plans itself. The run ends before an instant that is for Spark.
     """
 
     def __init__(
@@ -157,11 +157,12 @@ class ServiceRunner:
         self._choose = choose
 
     def run(self, scope: RunScope) -> Result:
-        """Runs the named instant, else the oldest pending one, else (`all_pending`) each pending one; where none is, an
-        empty result says why, as that of a named instant does which was completed before. With `schedule` an instant is
-        planned first when none is pending; with `all_pending` as well, until nothing more is planned. With
-        `all_pending` an instant's HudiError is kept in its result and the next instant is run; otherwise it is raised.
-        Limits keep further instants from being started, and cut plans (planning.cut_to).
+        """Runs the named instant, else the oldest pending instant, or with `all_pending` each of them. The result is
+        empty and says why where none is pending; it also says so where a named instant was completed before.
+
+        With `schedule`, plans an instant when none is pending; with `all_pending` too, plans until nothing is left to
+        plan. With `all_pending`, keeps the HudiError of an instant in its result and runs the next one; otherwise
+        raises it. The limits let no further instant start, and cut plans (planning.cut_to).
         """
         service = service_of(scope.service)
         if not service.has_instants:
@@ -196,7 +197,7 @@ class ServiceRunner:
             planned = plan_due(cut, service, self._owner, scope.when, dry_run=False)
             if planned.instant is None:
                 return Result(tuple(results), None if results else planned.reason)
-            # It is run whatever the time is by now: a plan that stays holds its file groups until the next run.
+            # The instant is run even after the end: a plan that stays would hold its file groups until the next run.
             if self._choose is None:
                 results.append(self._run_or_report(service, planned.instant))
                 continue
@@ -224,7 +225,7 @@ class ServiceRunner:
         return service.run(self._context, instant, self._engine, self._owner, self._progress_of(instant))
 
     def _by_plan(self, scope: RunScope, result: InstantResult) -> InstantResult:
-        """The result of a pending instant, with the options that were not used where others planned it."""
+        """Returns a pending instant's result. Its reason names options that another run's plan made unused."""
         if not scope.schedule or scope.began_ms is None or result.already_completed or result.error is not None:
             return result
         if result.instant >= of_epoch_millis(scope.began_ms, self._context.zone):
@@ -258,7 +259,7 @@ class ServiceRunner:
 
 
 def _result(results: Sequence[InstantResult]) -> Result:
-    """That of a run which had work, or planned none as its time was over."""
+    """Returns the result of a run that had work, or that planned none because its time was over."""
     return Result(tuple(results), None if results else _TIME_IS_OVER)
 
 
@@ -267,6 +268,6 @@ def _written(results: Sequence[InstantResult]) -> int:
 
 
 def _rate(results: Sequence[InstantResult]) -> float | None:
-    """Bytes a second that completed instants wrote: about what they read, or less. None where nothing shows it."""
+    """Returns the bytes per second that completed instants wrote, about what they read; None without a measure."""
     written, seconds = _written(results), sum(item.seconds for item in results)
     return written / seconds if written and seconds else None

@@ -1,4 +1,4 @@
-"""What a table service is to those that run it: the runner, hudictl, the Spark job, the operators."""
+"""What a table service offers to those that run it: the runner, hudictl, the Spark job, the operators."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from hudi_core.transaction.owner import Owner
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """The instant that was requested, and its plan for people. `instant` is None in a dry run, and where there is
-    nothing to plan: `reason` says why and which option would change it.
+    """The instant that was requested, and its plan for people. `instant` is None in a dry run and where there is
+    nothing to plan; then `reason` says why nothing is planned, and which option would change that.
     """
 
     instant: str | None
@@ -41,32 +41,32 @@ class Nothing:
 NO_OPTION: Final = "; no option changes that"
 """The end of a reason that names no option."""
 FREED_BY: Final = "`hudictl run` or `hudictl unschedule` frees them"
-"""For a reason: what helps file groups that pending plans hold."""
+"""The part of a reason that says how to free file groups that pending plans hold."""
 
 
 class Service(ABC):
-    """Plans instants of one action, and runs those that the timeline holds as requested or inflight; without instants
-    (`has_instants`) it acts at once, under the table lock, and `schedule` says what that would be.
+    """Plans instants of one action, and runs those that the timeline holds as requested or inflight. A service without
+    instants (`has_instants`) acts at once, under the table lock; its `schedule` says what it would do.
     """
 
     name: ClassVar[str]
     has_instants: ClassVar[bool] = True
     action: ClassVar[str]
     job: ClassVar[type[Job[Any, Any]]]
-    """What is the service's own in the run of one instant."""
+    """The part of an instant's run that is the service's own."""
 
     def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
         """The requested times of the instants that `run` can run now, oldest first, whichever writer planned them."""
         return [instant.requested_time for instant in timeline.pending().of_actions(self.action)]
 
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
-        """How much the plan of a pending instant is (engine_choice); one unit without bytes unless a service knows."""
+        """Returns the size of a pending plan (engine_choice): one unit without bytes, unless a service knows it."""
         return Extent()
 
     def run(
         self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None
     ) -> InstantResult:
-        """Runs one instant to its completion (run_instant), by the properties now: planning may have changed them."""
+        """Runs one instant to its completion (run_instant). Reloads the properties, which planning may change."""
         return run_instant(self.job(Run(context.reloaded(), instant, owner, engine, progress)))
 
     def has_work_before(self, context: TableContext, owner: Owner) -> bool:
@@ -74,17 +74,17 @@ class Service(ABC):
         return False
 
     def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> Result:
-        """Acts at once; where there was nothing to do, no instant and the reason."""
+        """Acts at once. Where there was nothing to do, the result has no instant, and the reason."""
         raise TypeError(f"{self.name} has instants")
 
     @abstractmethod
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """Plans one instant and requests it, under the table lock; with `dry_run` the plan alone."""
+        """Plans one instant and requests it, under the table lock. With `dry_run`, only plans it."""
         ...
 
 
 def service_of(name: str) -> Service:
-    """The service called `name`. Raises UnsupportedError when this release has none."""
+    """Returns the service called `name`. Raises UnsupportedError when this release has none."""
     module, _, implementation = check_service(name).implementation.partition(":")
     service: Service = getattr(import_module(module), implementation)()
     return service

@@ -1,6 +1,5 @@
-"""A plan that waits on the timeline: which it is, what waits for it, the command that helps; and `takeover`: an instant
-with a dead owner is freed, so that its next run starts at once from the requested state. A plan that is not run is
-dropped in unschedule.py.
+"""A plan that waits on the timeline: its kind, what waits for it, and the command that helps. `takeover` frees an
+instant of a dead owner, so that its next run starts at once from the requested state. unschedule.py drops a plan.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from hudi_core.view.listing import StorageListing
 
 @dataclass(frozen=True, slots=True)
 class PendingPlan:
-    """A pending instant and the file groups of its plan; `kind` is the service, `write` for an ingestion's instant.
-    `damaged` says why the plan cannot be run, and its file groups are unknown. `restores_to` is the commit that a
-    restore goes back to, empty where the plan of an old Hudi does not say.
+    """A pending instant and the file groups of its plan. `kind` is the service, or `write` for the instant of an
+    ingestion. `damaged` says why the plan cannot be run; then its file groups are unknown. `restores_to` is the commit
+    that a restore goes back to; it is empty where the plan of an old Hudi does not name one.
     """
 
     instant: Instant
@@ -47,7 +46,7 @@ class PendingPlan:
 
 
 def find_pending(context: TableContext, timeline: Timeline, instant: str) -> PendingPlan:
-    """What is pending at `instant`. Raises ConfigError when nothing is, saying what is there instead."""
+    """Returns what is pending at `instant`. Where nothing is, raises ConfigError, which says what is there instead."""
     target = next((item for item in timeline if item.requested_time == instant and not item.is_completed), None)
     if target is None:
         raise _nothing_pending(context, timeline, instant)
@@ -64,12 +63,12 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
     has_plan = action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
     try:
         groups = planned_file_groups(context.active, target)
-    except FormatError as error:  # also a plan that is refused as it names what no plan may
+    except FormatError as error:  # also a plan that is refused because it names what no plan may
         if has_plan:
             return PendingPlan(target, kind, damaged=error)
         has_started = target.state is not State.REQUESTED or list_markers(context.storage, instant)
         if has_started or not isinstance(error, CorruptFileError):
-            raise  # what was written may be that of an overwrite
+            raise  # the files may be those of an overwrite
         return PendingPlan(target, Action.CLUSTERING, damaged=error)
     if groups is None and has_plan:
         path = context.active.path(instant, action, State.REQUESTED)
@@ -93,7 +92,7 @@ def _nothing_pending(context: TableContext, timeline: Timeline, instant: str) ->
 
 
 def partitions_of(context: TableContext, plan: PendingPlan) -> frozenset[str]:
-    """Where attempts may have written: the plan's partitions, or all when it is damaged; none of a pending restore."""
+    """Returns where attempts may have written: the plan's partitions, all if damaged, none for a restore."""
     if plan.damaged is not None and plan.kind != Action.RESTORE:
         return frozenset(StorageListing(context.storage).partitions())
     return frozenset(group.partition for group in plan.file_groups)
@@ -103,7 +102,7 @@ UNBLOCKS_NOTHING: Final[dict[str, Any]] = {"file_groups": 0, "partitions": [], "
 
 
 def unblocked_by(context: TableContext, timeline: Timeline, plan: PendingPlan) -> dict[str, Any]:
-    """What an end of `plan` sets free: how many file groups, in which partitions, and which work by name."""
+    """Returns what the end of `plan` sets free: how many file groups, in which partitions, and which work by name."""
     return {
         "file_groups": len(plan.file_groups),
         "partitions": sorted({group.partition for group in plan.file_groups}),
@@ -129,7 +128,7 @@ def _waiting(context: TableContext, timeline: Timeline, plan: PendingPlan) -> It
 
 
 def advice(plan: PendingPlan, table: str = "TABLE") -> str:
-    """The command that runs the plan of the table at `table`, or what helps where this release does not run it."""
+    """Returns the command that runs the plan of `table`, or what helps where this release does not run it."""
     instant, kind = plan.instant.requested_time, plan.kind
     if kind == "write":
         return f"hudictl rollback {table} --instant {instant}"
@@ -145,9 +144,8 @@ def advice(plan: PendingPlan, table: str = "TABLE") -> str:
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """An instant that is free to run: its former owner, its state and the files of an attempt at it. `unblocks` names
-    what can continue now, `after_the_run` what waits until it is run or dropped. `reason`: why there was nothing to
-    free.
+    """An instant that is free to run: its former owner, its state, and the deleted files of an attempt at it.
+    `unblocks` names what can continue, `after_the_run` what still waits. `reason` says why there was nothing to free.
     """
 
     instant: str
@@ -165,12 +163,12 @@ class TakenOver:
 
 
 def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
-    """Claims the pending instant, rolls a compaction's or clustering's attempt back to requested, and releases it. A
-    completion that the old owner had decided on is carried out first. The claim stays until the instant is completed or
-    dropped: else an old owner that wakes up could take the next one's epoch for its own.
+    """Claims the pending instant, rolls the attempt at a compaction or clustering back to requested, and releases the
+    instant. Where the old owner had decided to complete, carries out that completion first. The claim stays until the
+    instant is completed or dropped: otherwise an old owner that wakes up could take the next epoch for its own.
 
-    Raises ConflictError, with the owner and its last sign of life, while that one may be alive; ConfigError for a write
-    of Hudi, which is rolled back instead; CorruptFileError for an unreadable plan.
+    Raises ConflictError, with the owner and its last sign of life, while that owner may be alive; ConfigError for a
+    write of Hudi, which is rolled back instead; CorruptFileError for an unreadable plan.
     """
     free = nothing_to_free(context, instant)
     if free is not None:
@@ -196,7 +194,9 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
 
 
 def nothing_to_free(context: TableContext, instant: str) -> TakenOver | None:
-    """As takeover, without owner and leftovers; else None. Nothing is written. Raises as it but for ConflictError."""
+    """Returns the result of takeover where the instant has no owner and no leftovers; else None. Writes nothing. Raises
+    the errors of takeover except ConflictError.
+    """
     timeline = context.active.load()
     plan = find_pending(context, timeline, instant)
     if plan.kind == "write":
@@ -216,7 +216,7 @@ def nothing_to_free(context: TableContext, instant: str) -> TakenOver | None:
 
 
 def _has_started(context: TableContext, plan: PendingPlan) -> bool:
-    """Whether an attempt at a compaction or clustering has to go before the next one."""
+    """Whether an attempt at a compaction or clustering has to be rolled back before the next one."""
     if not plan.file_groups:
         return False
     instant, partitions = plan.instant, partitions_of(context, plan)

@@ -1,13 +1,13 @@
-"""`unschedule`: drops a plan that will not be run, so that what waited for it can continue; the files that attempts at
-it wrote are deleted by services/rollback/failed_attempt.py (CompactionAdminClient.unscheduleCompactionPlan). A plan
-that is to be run again is freed in takeover.py.
+"""`unschedule` drops a plan that will not be run, so that the work that waited for it can continue
+(CompactionAdminClient.unscheduleCompactionPlan). services/rollback/failed_attempt.py deletes the files that attempts at
+the plan wrote. takeover.py frees a plan that is to be run again.
 
-Hudi renames the log files that were written after a compaction of layout 1, without an update of its metadata table.
-This engine refuses there: those files must stay, and the plan with them. A writer that starts at the same moment may
-have read the plan; its log files then belong to the slice that the plan starts, and are not read without the plan.
-Hudi's writers request their deltacommit first and read the timeline after that (BaseHoodieWriteClient.startCommit,
-initTable). So a check after the removal finds every such writer, by its pending deltacommit or its log files, and
-restores the plan from a copy beside the claim.
+Hudi renames the log files that were written after a compaction of layout 1, and does not update its metadata table.
+This engine refuses to drop such a plan: those log files must stay, and the plan with them. A writer that starts at the
+same moment may have read the plan. Its log files then belong to the slice that the plan starts, and are not read
+without the plan. Hudi's writers first request their deltacommit, and then read the timeline
+(BaseHoodieWriteClient.startCommit, initTable). So a check after the removal finds every such writer, by its pending
+deltacommit or its log files, and requests the plan again from a copy beside the claim.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Unscheduled:
-    """The plan that went, or in a dry run would go, with what attempts at it had written, and what that unblocks."""
+    """The plan that was dropped, or would be in a dry run; files of attempts at it; what the drop unblocks."""
 
     instant: str
     action: str
@@ -58,21 +58,20 @@ class Unscheduled:
     removed: Removed
     unblocks: dict[str, Any]
     reason: str | None = None
-    """Why there was nothing to drop, or why the plan was not dropped but completed."""
+    """Why there was nothing to drop, or why the plan was completed instead."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"removed": self.removed.to_dict()}
 
 
 def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bool = False) -> Unscheduled:
-    """Drops the pending plan at `instant`, also one with a damaged file: first the files of its attempts, of an
-    indexing also the partial index, then its inflight and requested files, under the lock. It may be repeated after a
-    crash, and behind its end. Of an inflight clean that has deleted files the plan stays: it is completed with these
-    (clean/job.py). A restore is dropped while it is only requested, and where its plan cannot be read, a rollback only
-    there.
+    """Drops the pending plan at `instant`, also one with a damaged file. First deletes the files of its attempts, then
+    under the lock the partial index of an indexing, and the inflight and requested files. May be repeated. The plan of
+    an inflight clean that has deleted files stays: the clean is completed with these (clean/job.py). A restore is
+    dropped while it is only requested, or where its plan cannot be read; a rollback only where its plan cannot be read.
 
-    Raises ConfigError or TimelineError for another instant, ConflictError while a run is alive, or where a writer of
-    layout 1 started at the same moment; then the plan is restored.
+    Raises ConfigError or TimelineError for an instant that cannot be dropped, ConflictError while a run is alive. Also
+    raises ConflictError where a writer of layout 1 started at the same moment; then the plan is requested again.
     """
     timeline = context.active.load()
     is_left_behind = not timeline.contains(instant) and current_claim(context.storage, instant) is not None
@@ -102,7 +101,7 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
 
 
 def _check_droppable(context: TableContext, plan: PendingPlan) -> None:
-    """Raises, with the verb that helps instead, for a pending instant that is no plan that can be dropped."""
+    """Raises an error, with the command that helps instead, for a pending instant that is no plan to drop."""
     instant = plan.instant.requested_time
     if plan.kind == "write":
         what = f"{plan.instant.action} {instant} is a write, not a plan"
@@ -135,7 +134,7 @@ def _drop_inflight_clean(
 
 
 def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, int]:
-    """Returns the files of attempts that went, with their sizes in bytes by path."""
+    """Drops the plan. Returns the deleted files of attempts, with their sizes in bytes by path."""
     target = plan.instant
     instant, action = target.requested_time, target.pending_action
     removed: dict[str, int] = {}
@@ -161,7 +160,7 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
             if plan.kind == Action.RESTORE:
                 _drop_half_restored_metadata(context, instant)
             lock.check()
-            # A restore that began meanwhile is refused: without its inflight file it would look as if it had not.
+            # A restore that began meanwhile is refused: without its inflight file it would look only requested.
             is_requested = plan.kind == Action.RESTORE and target.state is State.REQUESTED
             for state in (State.REQUESTED,) if is_requested else (State.INFLIGHT, State.REQUESTED):
                 context.active.remove(instant, action, state)
@@ -171,7 +170,9 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
 
 
 def _drop_half_restored_metadata(context: TableContext, restore: str) -> None:
-    """Its own restore cannot be continued without the plan; before it began it lacks nothing. Under the lock."""
+    """Drops a metadata table that the restore has changed: its own restore cannot be continued without the plan. A
+    metadata table that the restore has not changed lacks nothing, and stays. Runs under the lock.
+    """
     current = context.reloaded()
     if not current.has_metadata_table:
         return
@@ -182,7 +183,7 @@ def _drop_half_restored_metadata(context: TableContext, restore: str) -> None:
 
 
 def _clean_up_behind(context: TableContext, instant: str, owner: Owner) -> None:
-    """The claim, heartbeat and lock of a run that died after the drop go, and its copy of the plan if unused."""
+    """Removes the claim, heartbeat and lock of a run that died after the drop, and its unused copy of the plan."""
     with context.claim(instant, owner), context.lock(owner):
         plan = _kept_plan(context, instant)
         if plan is not None:
@@ -192,8 +193,8 @@ def _clean_up_behind(context: TableContext, instant: str, owner: Owner) -> None:
 
 
 def _check_no_rows_lost(context: TableContext, timeline: Timeline, plan: PendingPlan) -> None:
-    """Raises where rows that writers have logged, or may be logging, belong to the slice that the plan starts; while a
-    clustering that resizes buckets is pending they are in the old and the new buckets, which show without it.
+    """Raises where rows that writers log, or have logged, belong to the slice that the plan starts. While a clustering
+    that resizes buckets is pending, writers log rows in the old and in the new buckets; else both are read.
     """
     logs, writers = _users_of(context, timeline, plan)
     instant = plan.instant.requested_time
@@ -216,7 +217,7 @@ def _check_no_rows_lost(context: TableContext, timeline: Timeline, plan: Pending
 
 
 def _users_of(context: TableContext, timeline: Timeline, plan: PendingPlan) -> tuple[list[str], list[Instant]]:
-    """Log files in the slices that the plan starts, listed now, and pending writes that may put some there."""
+    """Returns log files in the slices that the plan starts, and pending writes that may put some there."""
     opens = _opens_slices(context, plan)
     if not opens and plan.kind != Action.CLUSTERING:
         return [], []
@@ -229,7 +230,7 @@ def _users_of(context: TableContext, timeline: Timeline, plan: PendingPlan) -> t
 
 
 def _opens_slices(context: TableContext, plan: PendingPlan) -> bool:
-    """Whether log files of writers are named after the plan."""
+    """Whether writers name their log files after the plan."""
     return plan.kind == "compaction" and not context.config.features.log_name_has_delta_commit
 
 
@@ -245,8 +246,8 @@ def _kept_plan(context: TableContext, instant: str) -> PendingPlan | None:
 
 
 def _restore_if_used(context: TableContext, plan: PendingPlan, *, behind: bool = False) -> None:
-    """Raises ConflictError where a writer uses the removed plan, which is requested again then. `behind` a run that was
-    cut off, a pending writer may have started long after and not use the plan: only log files restore it.
+    """Raises ConflictError where a writer uses the removed plan, and requests the plan again. `behind` a run that was
+    cut off, only log files are a reason to request it: a pending writer may have started long after, without the plan.
     """
     instant = plan.instant.requested_time
     logs, writers = _users_of(context, context.active.load(), plan)
@@ -270,7 +271,7 @@ def _restore_if_used(context: TableContext, plan: PendingPlan, *, behind: bool =
 
 
 def _with_newer_logs(context: TableContext, plan: PendingPlan) -> bytes:
-    """The plan's content, with log files that a writer which did not see it appended to the slices that it compacts."""
+    """Returns the plan's content, with the log files that a writer appended to its slices without seeing the plan."""
     path = ClaimFolder(plan.instant.requested_time).dropped_plan
     data = context.storage.read(path)
     if plan.damaged is not None:

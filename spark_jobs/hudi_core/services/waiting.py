@@ -1,8 +1,8 @@
-"""Writes that were pending at some moment: each is waited for while its writer may be alive
+"""Waits for writes that were pending at some moment, each while its writer may be alive
 (AbstractIndexingCatchupTask.awaitInstantCaughtUp).
 
-Such a write may have looked at the table's properties, or at the definitions of its indexes, before these were changed.
-One that completes is seen then, and one whose writer is dead does not complete.
+Such a write may have read the table's properties, or the definitions of its indexes, before these were changed. A write
+that completes meanwhile is seen. A write whose writer is dead does not complete.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from hudi_core.transaction.writer_heartbeats import Heartbeats, may_be_alive, re
 log = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 5.0
-"""RunIndexActionExecutor.TIMELINE_RELOAD_INTERVAL_MILLIS."""
+"""Seconds between two looks at the timeline (RunIndexActionExecutor.TIMELINE_RELOAD_INTERVAL_MILLIS)."""
 Rule: TypeAlias = Callable[[TableContext, Instant, Heartbeats], bool]
 """Whether a writer may be at work on a pending instant."""
 
 
 def pending_writers(timeline: Timeline) -> frozenset[str]:
-    """The pending instants that a change of an index may have to wait for."""
+    """Returns the pending instants that a change of an index may have to wait for."""
     return frozenset(item.requested_time for item in _writers(timeline))
 
 
@@ -41,7 +41,7 @@ def _writers(timeline: Timeline) -> Timeline:
 
 
 def writes_of_others(context: TableContext, timeline: Timeline) -> frozenset[str]:
-    """Pending ones of writers that may not read index definitions again, as ours do under the lock."""
+    """Returns the pending writes without a live writer of this engine, which reads index definitions again."""
     times = timeline.pending().of_actions(*WRITE_ACTIONS).requested_times
     claims = {time: current_claim(context.storage, time) for time in times}
     return frozenset(
@@ -50,7 +50,9 @@ def writes_of_others(context: TableContext, timeline: Timeline) -> frozenset[str
 
 
 def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
-    """By its claim or heartbeat; a write with neither also when it changed lately. A plan without a run has none."""
+    """Whether a writer is at work on the instant, by its claim or heartbeat. A write without both is at work when it
+    changed lately. A plan without a run has no writer.
+    """
     claimed = current_claim(context.storage, item.requested_time)
     if claimed is not None:
         return is_live(context.storage, item.requested_time, claimed.epoch, now=lambda: heartbeats.now)
@@ -60,8 +62,8 @@ def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> 
 
 
 def may_be_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
-    """As is_at_work, or inflight, without a heartbeat and changed lately, as compactions and clusterings of Hudi before
-    1.2 are; not what an owner of ours left inflight.
+    """Whether a writer may be at work: is_at_work says so, or the instant is inflight, without a heartbeat, and changed
+    lately. Compactions and clusterings of Hudi before 1.2 are like that. One that this engine left inflight does not.
     """
     if is_at_work(context, item, heartbeats):
         return True
@@ -76,7 +78,7 @@ def may_be_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats)
 
 
 def writers_at_work(context: TableContext, awaited: Collection[str], rule: Rule = is_at_work) -> list[Instant]:
-    """Those of the `awaited` instants that are pending and whose writers may be alive."""
+    """Returns those of the `awaited` instants that are pending and whose writers may be alive."""
     if not (pending := _pending(context, awaited)):
         return []
     heartbeats = _heartbeats(context)
@@ -93,9 +95,9 @@ def wait_for_writers(
     rule: Rule = is_at_work,
     deadline: float | None = None,
 ) -> frozenset[str]:
-    """Waits until none of the `awaited` instants is pending with a writer that may be alive; returns dead writes among
-    them. `check` raises when this run lost its claim. At the `deadline` (by `clock`; by default CATCHUP_MINUTES away)
-    raises ConflictError naming a writer that is still at work; KeyboardInterrupt when the job is stopped.
+    """Waits until none of the `awaited` instants is pending with a writer that may be alive. Returns the dead writes
+    among them. `check` raises an error when this run lost its claim. At the `deadline` (by `clock`; by default
+    CATCHUP_MINUTES away) raises ConflictError that names a writer still at work. Raises KeyboardInterrupt.
     """
     minutes = CATCHUP_MINUTES.read(context.options)
     limit = deadline_of(context, clock) if deadline is None else deadline
@@ -140,7 +142,7 @@ def wait_for_writers(
 
 
 def deadline_of(context: TableContext, clock: Callable[[], float] = time.monotonic) -> float:
-    """Until when writers are waited for from now on, by `clock`."""
+    """Returns the time, by `clock`, until which writers are waited for from now on."""
     return clock() + 60.0 * CATCHUP_MINUTES.read(context.options)
 
 
@@ -161,7 +163,7 @@ def _is_write(context: TableContext, item: Instant) -> bool:
 
 
 def _whose(context: TableContext, item: Instant, heartbeats: Heartbeats) -> str:
-    """Who may be at work on an instant: by a claim since when, else since when there is no sign of it."""
+    """Says who may be at work on an instant: the claim and its age, or else how old the last sign of the writer is."""
     claimed = current_claim(context.storage, item.requested_time)
     if claimed is not None:
         return f"run by {claimed.owner.describe()} for {max(0.0, heartbeats.now - claimed.claimed):.0f} s"

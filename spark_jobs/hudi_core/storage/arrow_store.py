@@ -1,4 +1,4 @@
-"""The data path: which storage serves base and log files, and that over pyarrow.fs (S3, GCS, Azure, HDFS)."""
+"""The data path: which storage serves base and log files, and the storage over pyarrow.fs (S3, GCS, Azure, HDFS)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ ARROW_SCHEMES = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs"})
 
 
 def open_data_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """Base and log files: by Arrow where its wheel has the scheme, else by open_storage, whose errors it raises."""
+    """Opens the storage of base and log files: by Arrow when its wheel has the scheme, else by open_storage."""
     scheme = scheme_of(uri)
     return open_arrow_storage(uri, scheme, options or {}) if scheme in ARROW_SCHEMES else open_storage(uri, options)
 
 
 def open_deleting_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """For tasks that only delete: by open_storage where its library is installed, else as open_data_storage.
-    Arrow puts an empty object in the place of the folder, each time that it deletes a file of one
+    """Opens the storage for tasks that only delete: by open_storage when its library is installed, else by
+    open_data_storage.
+
+    Each time that Arrow deletes a file, it puts an empty object in the place of the file's folder
     (S3FileSystem::DeleteFile).
     """
     try:
@@ -37,7 +39,7 @@ def open_deleting_storage(uri: str, options: Mapping[str, str] | None = None) ->
 
 
 def open_arrow_storage(uri: str, scheme: str, options: Mapping[str, str]) -> ArrowStorage:
-    """The storage of a URI; raises ConfigError for options that Arrow does not take for this scheme."""
+    """Returns the storage of a URI. Raises ConfigError for options that Arrow does not take for this scheme."""
     limits, options = SizeLimits.of(options), without_limits(options)
     if scheme == "s3":
         root = uri.split("://", 1)[1].rstrip("/")
@@ -61,7 +63,7 @@ def open_arrow_storage(uri: str, scheme: str, options: Mapping[str, str]) -> Arr
 
 
 class ArrowStorage(LibraryStorage):
-    """Storage over an Arrow file system."""
+    """A storage over an Arrow file system."""
 
     failures = (pa.ArrowException,)
 
@@ -100,7 +102,7 @@ class ArrowStorage(LibraryStorage):
             return bytes(file.read_at(length, start)) if length else b""
 
     def write(self, path: str, data: bytes) -> None:
-        """Whole to readers on object stores, where the object appears at close; refused on file systems."""
+        """Writes an object, which appears whole at close. Raises UnsupportedError on file systems."""
         target = self._file(path)
         if self._has_folders:
             message = "Arrow cannot replace a file of a file system as a whole"
@@ -160,13 +162,13 @@ class ArrowStorage(LibraryStorage):
             raise
 
     def _check_bucket(self, path: str) -> None:
-        """Raises StorageError for an absent bucket, for which Arrow gives the same answer as for an absent object."""
+        """Raises StorageError for a missing bucket. Arrow gives the same answer for it as for a missing object."""
         if self._bucket_seen or not isinstance(self._fs, arrow_fs.S3FileSystem):
             return
         try:
             absent = self._fs.get_file_info(self._root.split("/", 1)[0]).type == arrow_fs.FileType.NotFound
         except OSError:
-            absent = False  # it may not be ours to look at, but it is there
+            absent = False  # this process may not look at it, but it exists
         if absent:
             raise missing_bucket(path, self.uri)
         self._bucket_seen = True

@@ -1,5 +1,5 @@
-"""The storage port: what the engine needs of a file system or an object store, and what each verb promises; what
-storages by a library have in common.
+"""The storage port: what the engine needs of a file system or an object store, and what each verb promises; and what
+storages over a library have in common.
 
 Every path is relative to the storage's root (the table's base path), `/`-separated, without a leading slash; `""` is
 the root. An implementation refuses paths that leave the root (model.partition.check_relative_path). LATE_SECONDS says
@@ -19,9 +19,10 @@ from hudi_core.model.size_limits import SizeLimits
 from hudi_core.storage.failures import GuardedInput, check_file_path, translated
 
 LATE_SECONDS: Final = 900
-"""For how long after a process's last sign of life a request of its may still arrive, as storages try one again: s3fs
-for about nine minutes, five times five tries of 20 seconds and the pauses between them. A conditional write that meets
-another one is tried again in s3_conditional.py, a file that its writer has not finished in timeline/actions/content.py.
+"""For so many seconds after a process's last sign of life, one of its requests may still arrive, since storages try a
+request again. s3fs does so for about nine minutes: five times five tries of 20 seconds, and the pauses between them.
+s3_conditional.py tries a conditional write again that meets another one; timeline/actions/content.py reads a file again
+that its writer has not finished.
 """
 
 
@@ -58,19 +59,19 @@ class Storage(Protocol):
     - listings are consistent: they show every object whose creation returned before the listing began, and no cache is
       used. Every name in them is Unicode text.
 
-    Errors: StorageNotFoundError only when the object is absent; every other failure is a StorageError, but for names
-    and paths that no table has: FormatError.
+    Errors: StorageNotFoundError only when the object is absent, FormatError for names and paths that no table has, and
+    StorageError for every other failure.
     """
 
     uri: str
     """The root as the user gave it, for messages."""
     limits: SizeLimits
-    """How large a file may be that `read` and `read_versioned` read; for parts of files, readers of a format ask it."""
+    """The largest file that `read` and `read_versioned` read. Readers of a format ask it about parts of files."""
     supports_exclusive_create: bool
     supports_conditional_write: bool
 
     def stat(self, path: str) -> FileInfo:
-        """The file at `path`; raises StorageNotFoundError."""
+        """Returns the file at `path`. Raises StorageNotFoundError."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -81,19 +82,19 @@ class Storage(Protocol):
         return True
 
     def list_files(self, folder: str) -> list[FileInfo]:
-        """The files directly in `folder`, sorted by path; empty when the folder is not there."""
+        """Returns the files directly in `folder`, sorted by path; empty when the folder is missing."""
         ...
 
     def list_names(self, folder: str) -> list[str]:
-        """The names of the files directly in `folder`, unordered: cheaper than list_files on a local disk."""
+        """Returns names of the files directly in `folder`, unordered. It is cheaper than list_files on a local disk."""
         return [info.name for info in self.list_files(folder)]
 
     def list_folders(self, folder: str) -> list[str]:
-        """The paths of the folders directly in `folder`, sorted; empty when the folder is not there."""
+        """Returns the paths of the folders directly in `folder`, sorted; empty when the folder is missing."""
         ...
 
     def list_tree(self, folder: str) -> list[FileInfo]:
-        """The files in and below `folder`, sorted by path; one request for a few hundred files on an object store."""
+        """Returns the files in and below `folder`, sorted by path: one request for a few hundred on an object store."""
         files, folders = self.list_files(folder), [folder]
         while folders:
             for below in self.list_folders(folders.pop()):
@@ -102,11 +103,11 @@ class Storage(Protocol):
         return by_path(files)
 
     def read(self, path: str) -> bytes:
-        """The whole content. Raises StorageNotFoundError; SizeLimitError, before it is read, for more than allowed."""
+        """Returns the whole content. Raises StorageNotFoundError, and SizeLimitError before it reads too much."""
         ...
 
     def read_range(self, path: str, span: ByteRange) -> bytes:
-        """At most `span.length` bytes: fewer only where the file ends. Raises StorageNotFoundError."""
+        """Returns at most `span.length` bytes, fewer only at the end of the file. Raises StorageNotFoundError."""
         ...
 
     def write(self, path: str, data: bytes) -> None:
@@ -114,25 +115,26 @@ class Storage(Protocol):
         ...
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """Creates the object, or raises StorageExistsError without touching it."""
+        """Creates the object. Raises StorageExistsError, without touching the object, when it exists."""
         ...
 
     def read_versioned(self, path: str) -> tuple[bytes, str]:
-        """The whole content and its version (an ETag), for `write_if`; raises StorageNotFoundError. A version
+        """Returns the whole content and its version (an ETag), for `write_if`. Raises StorageNotFoundError. A version
         identifies content, so two objects of the same bytes may have the same version: a caller that relies on it
         writes bytes that were never written before.
         """
         ...
 
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
-        """Writes the object only if it still has `version`, or with None only if it is absent; returns the new version.
-        Raises StorageExistsError (None) or StorageConflictError (a version) when the condition does not hold: nothing
-        was written. After any other StorageError the outcome is unknown, and the write may still happen: read again.
+        """Writes the object only if it still has `version`, or, with None, only if it is absent. Returns the new
+        version. Raises StorageExistsError (None) or StorageConflictError (a version) when the condition does not hold:
+        nothing was written. After any other StorageError the outcome is unknown, and the write may still happen: read
+        again.
         """
         ...
 
     def delete(self, path: str) -> bool:
-        """Removes the object (and a local `.crc` side file); False when it was not there."""
+        """Removes the object (and a local `.crc` side file). Returns False when it was absent."""
         ...
 
     def delete_folder(self, folder: str) -> list[str]:
@@ -140,19 +142,19 @@ class Storage(Protocol):
         ...
 
     def open_input(self, path: str) -> BinaryIO:
-        """A seekable reader for the data path; the caller closes it. Raises StorageNotFoundError."""
+        """Returns a seekable reader for the data path; the caller closes it. Raises StorageNotFoundError."""
         ...
 
     def open_output(self, path: str) -> BinaryIO:
-        """A writer of a new file that is complete when close() returned; the caller never reuses a name."""
+        """Returns a writer of a new file, which is complete after close(). The caller never reuses a name."""
         ...
 
 
 class LibraryStorage(Storage):
-    """Over the file system `fs` of a library, below `root`. With `has_folders` a file needs its folder."""
+    """A storage over the file system `fs` of a library, below `root`. With `has_folders`, a file needs its folder."""
 
     failures: ClassVar[tuple[type[Exception], ...]]
-    """What the library raises beside OSError."""
+    """The exceptions that the library raises beside OSError."""
     supports_exclusive_create = False
     supports_conditional_write = False
 
@@ -189,10 +191,10 @@ class LibraryStorage(Storage):
 
     @abstractmethod
     def _remove(self, target: str) -> None:
-        """Removes a file by the library."""
+        """Removes a file with the library."""
 
     def _calls(self, path: str) -> AbstractContextManager[None]:
-        """The context of calls of the library, whose errors become those of the port."""
+        """Returns the context of calls of the library, whose errors become those of the port."""
         return translated(path, self.uri, self.failures)
 
     def _reader(self, file: Any, path: str) -> BinaryIO:

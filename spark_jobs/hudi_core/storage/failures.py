@@ -1,5 +1,5 @@
-"""Turns the failures of operating systems and storage clients into the errors of the storage port; file objects of the
-data path, every call on which passes a guard that does so, or that injects faults. A storage's root is not deleted.
+"""Turns the failures of operating systems and storage clients into the errors of the storage port. Every call on file
+objects of the data path passes a guard, which does so or injects faults. A storage's root is never deleted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hudi_core.errors import (
 from hudi_core.model.partition import check_relative_path
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-"""A path below a file, or one that is a folder, holds no file: the object is absent."""
+"""A path below a file, or the path of a folder, holds no file: the object is absent."""
 
 _NOT_WRITTEN = {
     errno.EROFS: ("the file system is mounted read-only", "mount it writable, or run this where it is"),
@@ -31,23 +31,23 @@ _NOT_WRITTEN = {
     errno.EDQUOT: ("the disk quota is used up", "raise the quota or make room, and run again"),
     errno.EFBIG: ("a file is larger than the system lets this process write", "raise its limit (`ulimit -f`)"),
 }
-"""What is wrong with a disk and not with the access to it, with its remedy."""
+"""Faults of a disk, and not of the access to it, with their remedies."""
 
 LIBRARY_FAILURES = (Exception,)
-"""What the library of a scheme may raise: botocore alone has hundreds of classes that are no OSError."""
+"""The exceptions of the library of a scheme: botocore alone has hundreds of classes that are no OSError."""
 
 _NO_CREDENTIALS = frozenset(
     ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError", "CredentialUnavailableError")
 )
-"""How botocore, google-auth and azure-identity name it that a process has no credentials."""
+"""Names of errors of botocore, google-auth and azure-identity: a process has no credentials."""
 
 _BUSY_CODES = frozenset(("429", "500", "502", "503", "504", "InternalError", "RequestTimeout"))
 _BUSY_TEXTS = ("SlowDown", "ServiceUnavailable", "SLOW_DOWN", "SERVICE_UNAVAILABLE", "HTTP status 503", "Throttling")
-"""How S3, GCS and Azure say, as an error's code or in its text, that they take no more requests for now."""
+"""Signs in an error's code or text that S3, GCS or Azure takes no more requests for now."""
 
 
 def check_file_path(path: str, uri: str) -> str:
-    """`path`, when it is of a file below the root `uri`. Raises FormatError, or StorageError for the root."""
+    """Returns `path` when it is of a file below the root `uri`. Raises FormatError, or StorageError for the root."""
     check_relative_path(path, source=uri)
     if not path:
         raise StorageError("the root of the storage is not a file", path=uri)
@@ -62,7 +62,7 @@ def check_removable(folder: str, uri: str) -> None:
 
 
 def service_code(error: BaseException | None) -> str | None:
-    """The S3 error code of a failure or its cause (`PreconditionFailed`, …)."""
+    """Returns the S3 error code of a failure or its cause (`PreconditionFailed`, …)."""
     responses = (getattr(failure, "response", None) for failure in _with_causes(error))
     response = next((response for response in responses if isinstance(response, dict)), {})
     return cast("str | None", response.get("Error", {}).get("Code"))
@@ -75,7 +75,7 @@ def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _is_busy(error: BaseException, path: str, uri: str) -> bool:
-    """Whether a service answered that it is busy or failed for now. What the table's own names hold is no answer."""
+    """Whether a service answered that it is busy or failed for now. The table's own names in the text do not count."""
     codes = (service_code(error), *(getattr(error, name, None) for name in ("code", "status", "status_code")))
     text = str(error).replace(uri, "").replace(path, "") if path else str(error).replace(uri, "")
     return any(str(code) in _BUSY_CODES for code in codes) or any(
@@ -84,13 +84,13 @@ def _is_busy(error: BaseException, path: str, uri: str) -> bool:
 
 
 def missing_bucket(path: str, uri: str) -> StorageError:
-    """The error for an absent bucket, which is not "this file is absent"."""
+    """Returns the error for a missing bucket, which does not mean that a file is absent."""
     remedy = "check the address of the table and the endpoint"
     return StorageError(f"the bucket of {uri} does not exist", path=path, remedy=remedy)
 
 
 def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
-    """The error of the port for a failure of the layer below. `path` is relative to `uri`."""
+    """Returns the error of the port for a failure of the layer below. `path` is relative to `uri`."""
     if isinstance(error, HudiError):
         return error
     if service_code(error) == "NoSuchBucket":
@@ -130,8 +130,8 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
 
 @contextmanager
 def translated(path: str, uri: str, extra: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Runs a call of the layer below; raises its OSError (and the types in `extra`) as the error of the port."""
-    client = sys.modules.get("botocore.exceptions")  # that of S3 raises what is no OSError
+    """Runs a call of the layer below. Raises its OSError (and the types in `extra`) as the error of the port."""
+    client = sys.modules.get("botocore.exceptions")  # the client of S3 raises types that are no OSError
     kinds: tuple[type[Exception], ...] = (OSError, *extra, *(() if client is None else (client.BotoCoreError,)))
     try:
         yield
@@ -166,7 +166,7 @@ class GuardedInput(io.RawIOBase):
         return self._inner.tell()
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Exactly `size` bytes unless the file ends; all that is left without a size."""
+        """Returns exactly `size` bytes unless the file ends; without a size, all that is left."""
         with self._guard("read"):
             if size is None or size < 0:
                 return self._inner.read()
@@ -225,7 +225,7 @@ class GuardedOutput(io.RawIOBase):
         return self._position
 
     def __del__(self) -> None:
-        """Nothing: the garbage collector must not publish a file that was not closed, as IOBase's finaliser would."""
+        """Does nothing: the garbage collector must not publish an unclosed file, as IOBase's finaliser would."""
 
     def write(self, data: Any, /) -> int:
         """Writes all of `data` (any buffer)."""

@@ -1,4 +1,4 @@
-"""A table on any storage that fsspec reaches. On S3, with its timeline: s3_conditional.py."""
+"""A table on any storage that fsspec reaches. s3_conditional.py has a table on S3 with its timeline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DELETE_THREADS = 8
 
 
 class FsspecStorage(LibraryStorage):
-    """Storage over a file system of fsspec, made without listings cache."""
+    """A storage over a file system of fsspec, made without listings cache."""
 
     failures = LIBRARY_FAILURES
 
@@ -52,7 +52,7 @@ class FsspecStorage(LibraryStorage):
         return by_path(_info(path, info) for path, info in below if info["type"] == "file")
 
     def read(self, path: str) -> bytes:
-        # One request by a range that ends behind the limit: the size need not be asked for.
+        # One request reads a range that ends after the limit: the size need not be requested.
         try:
             data = self.read_range(path, ByteRange(0, self.limits.most(limit_of(path)) + 1))
         except StorageNotFoundError:
@@ -137,7 +137,7 @@ class FsspecStorage(LibraryStorage):
             self._fs.rm_file(target)
 
     def _children(self, folder: str, *, deep: bool = False) -> list[tuple[str, Mapping[str, Any]]]:
-        """What is in `folder`, and with `deep` the files below it, by path."""
+        """Returns what is in `folder`, and with `deep` the files below it, with their paths."""
         check_relative_path(folder, source=self.uri)
         target = self._target(folder)
         try:
@@ -162,7 +162,7 @@ def _info(path: str, info: Mapping[str, Any]) -> FileInfo:
 
 
 def _modified(info: Mapping[str, Any]) -> float:
-    """Seconds since the epoch from the fields that fsspec's file systems use; 0 when the storage has none."""
+    """Returns seconds since the epoch, from the fields that fsspec's file systems use; 0 when the storage has none."""
     for key in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
         value = info.get(key)
         if isinstance(value, datetime):

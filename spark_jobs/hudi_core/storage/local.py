@@ -44,7 +44,7 @@ def is_file_uri(address: str) -> bool:
 
 
 def followed(address: str) -> str:
-    """The address; where it is a local path and a symbolic link, the path that the link leads to."""
+    """Returns the address. For a local path that is a symbolic link, returns the path that the link leads to."""
     if address.startswith("/") or is_file_uri(address) or "://" not in address:
         path = local_path(address)
         return os.path.realpath(path) if os.path.islink(path) else address
@@ -52,9 +52,9 @@ def followed(address: str) -> str:
 
 
 def local_path(uri: str) -> str:
-    """The absolute path of a plain path or a `file:` URI, whose percent escapes are decoded; `#` and `?` are characters
-    of the path, as in Hadoop's Path. Raises ConfigError for a URI of another host, for a path that no file system can
-    have, and for a relative one where the working directory is gone.
+    """Returns the absolute path of a plain path or a `file:` URI, whose percent escapes are decoded. `#` and `?` are
+    characters of the path, as in Hadoop's Path. Raises ConfigError for a URI of another host, for a path that no file
+    system can have, and for a relative path when the working directory is gone.
     """
     if "\0" in unquote(uri):
         raise ConfigError(f"{uri!r} holds a zero byte", path=uri, remedy="correct the address of the table")
@@ -78,11 +78,13 @@ def local_path(uri: str) -> str:
 
 
 class LocalStorage(Storage):
-    """Storage below a folder. Hadoop's local file system keeps a checksum of `name` in `.name.crc` and refuses a file
-    that does not match it, so every change of a file removes its side file first; listings hide side files as Hadoop's
-    do (ChecksumFileSystem). Symbolic links below the root are refused, as the content of a table is untrusted: those
-    that lead out of it, and those that give a file or a folder a second name. So are pipes, sockets and devices, and
-    two names of one data file in a folder by hard links.
+    """A storage below a folder. Hadoop's local file system keeps a checksum of `name` in `.name.crc` and refuses a file
+    that does not match it. So every change of a file removes its side file first, and listings hide side files, as
+    Hadoop's do (ChecksumFileSystem).
+
+    The content of a table is untrusted. Symbolic links below the root are refused: those that lead out of it, and those
+    that give a file or a folder a second name. Pipes, sockets and devices are refused, and two names of one data file
+    in a folder by hard links.
     """
 
     supports_exclusive_create = True
@@ -157,8 +159,9 @@ class LocalStorage(Storage):
                 raise _no_file(_FOLDER, path) from error
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """A hard link of a finished temporary file: the kernel lets one win, and the name has the whole content. Raises
-        FormatError for a folder of that name: no listing shows it, so it is not what another process created.
+        """Creates a hard link of a finished temporary file: the kernel lets one call win, and the name has the whole
+        content. Raises FormatError for a folder of that name: no listing shows it, so no other process created it as
+        the file.
         """
         target = self._file(path)
         if os.path.isdir(target):
@@ -184,7 +187,7 @@ class LocalStorage(Storage):
         return data, _version(data)
 
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
-        """Compares and replaces while it holds the kernel's lock (flock) on the folder, which ends with its process."""
+        """Compares and replaces under the kernel's lock (flock) on the folder, which ends with its process."""
         if version is None:
             self.create_exclusive(path, data)
             return _version(data)
@@ -251,7 +254,7 @@ class LocalStorage(Storage):
         return self._inside(check_file_path(path, self.uri))
 
     def _inside(self, path: str) -> str:
-        """The absolute path, refused when there is a symbolic link on the way."""
+        """Returns the absolute path. Raises FormatError when a symbolic link is on the way."""
         if not path:
             return self._root
         target = os.path.join(self._root, path)
@@ -262,9 +265,9 @@ class LocalStorage(Storage):
         return target
 
     def _make_folder(self, target: str, path: str) -> None:
-        """Makes the folder of the file `target`, whose path below the root is `path`. A root that was there when the
-        storage was opened is not made anew: it went with its table. Raises StorageNotFoundError then, FormatError for a
-        file on the way, FileNotFoundError where another process removes a folder on the way.
+        """Makes the folder of the file `target`, whose path below the root is `path`. A root that existed when the
+        storage was opened is not made again: it went with its table. Raises StorageNotFoundError then, FormatError for
+        a file on the way, FileNotFoundError when another process removes a folder on the way.
         """
         if self._was_there and not os.path.isdir(self._root):
             message = "the folder of the table is gone"
@@ -308,7 +311,7 @@ class LocalStorage(Storage):
         return listed
 
     def _check_special(self, path: str, target: str) -> None:
-        """Refuses what is neither a file nor a folder: a query would lose the rows of a file that it replaced."""
+        """Refuses what is neither a file nor a folder: if it replaced a file, a query would lose its rows."""
         try:
             mode = os.lstat(target).st_mode
         except FileNotFoundError:
@@ -319,7 +322,7 @@ class LocalStorage(Storage):
 
 
 def _has_link(root: str, path: str) -> bool:
-    """Whether a part of the path below `root` is a symbolic link; os.path.realpath asks of each folder above, too."""
+    """Whether a part of the path below `root` is a symbolic link. realpath would look at the folders above, too."""
     target = root
     for part in path.split("/"):
         target = f"{target}/{part}"
@@ -336,9 +339,10 @@ def _is_hidden(name: str) -> bool:
 
 
 def _is_used(folder: str, name: str) -> bool:
-    """Whether a listing of `folder` has `name`: where it is UTF-8, as all names of a table are, and not hidden. Hadoop
-    leaves out what has another name, as Java cannot open it. Here that is so below `.hoodie`, where no rule takes such
-    a name. A partition, a data file or a marker is refused by FormatError: its rows would be lost.
+    """Whether a listing of `folder` has `name`. It has every name in UTF-8, as all names of a table are. Hadoop leaves
+    out other names, since Java cannot open them. Here, hidden ones are left out, and those below `.hoodie`, where no
+    rule takes such a name. Raises FormatError for another name of a partition, a data file or a marker: its rows would
+    be lost.
     """
     try:
         name.encode()
@@ -358,7 +362,7 @@ def _side_file(target: str) -> str:
 
 
 def _opened(target: str, path: str) -> FileIO:
-    """The file without a buffer. To open a pipe would wait for its writer, and a device may have no end."""
+    """Opens the file without a buffer. Opening a pipe could wait for its writer, and a device may have no end."""
     try:
         handle = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -377,7 +381,7 @@ def _opened(target: str, path: str) -> FileIO:
 
 
 def _check_mode(mode: int, path: str) -> None:
-    """Links elsewhere are refused before."""
+    """Raises FormatError for what is neither a file nor a folder. Links to other places are refused before."""
     if stat_bits.S_ISLNK(mode):
         raise _no_file(_LOOP, path)
     if not (stat_bits.S_ISREG(mode) or stat_bits.S_ISDIR(mode)):
@@ -385,7 +389,7 @@ def _check_mode(mode: int, path: str) -> None:
 
 
 def _two_names(path: str, other: str) -> FormatError:
-    """Of data files alone: tools that save space may link control files of equal content."""
+    """Returns the error for a second name of a data file. Control files may have one: tools link equal content."""
     message = f"path {path!r} is a second name of {other!r} by a hard link: its rows would be there twice"
     remedy = "find out which name a commit has (`hudictl show TABLE INSTANT`), and remove the other one"
     return FormatError(message, path=path, remedy=remedy)
@@ -404,7 +408,7 @@ def _remove(target: str) -> bool:
 
 
 def _publish(target: str, data: bytes, give_name: Callable[[str, str], None], make_folder: Callable[[], None]) -> None:
-    """Writes a temporary file, and gives it the name once `data` is on the disk; again when the folder vanished."""
+    """Writes a temporary file, and gives it the name when `data` is on the disk. Retries when the folder vanished."""
     folder = os.path.dirname(target)
     for attempt in range(_ATTEMPTS):
         temporary = os.path.join(folder, f".airflow-hudi-{uuid.uuid4().hex}.tmp")
@@ -432,7 +436,7 @@ def _version(data: bytes) -> str:
 
 @contextmanager
 def _folder_lock(folder: str, path: str) -> Iterator[None]:
-    """Lets one thread of one process into `folder` at a time. Raises StorageConflictError where it is absent."""
+    """Lets one thread of one process into `folder` at a time. Raises StorageConflictError when the folder is absent."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError) as error:

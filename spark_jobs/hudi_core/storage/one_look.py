@@ -1,9 +1,9 @@
 """One look at a table for one step of a run: what the step needs of timelines and properties is requested once.
 
-A step is what lies between two moments at which the protocol needs the table as it is now: behind a claim, under the
-table lock, before a completed file is put, behind the work of an engine (docs/decisions/0027). Within `one_look` a
-thread lists each folder of the table's metadata once, and reads each of its small files once. Its own changes count.
-Claims, heartbeats, locks and markers are always looked up.
+A step lies between two moments at which the protocol needs the table as it is now: after a claim, under the table lock,
+before a completed file is put, after the work of an engine (docs/decisions/0027). Within `one_look`, a thread lists
+each folder of the table's metadata once, and reads each of its small files once. Its own changes count. Claims,
+heartbeats, locks and markers are always looked up.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ T = TypeVar("T")
 
 _METADATA: Final = ".hoodie"
 _ALWAYS_FRESH: Final = (".hoodie/.airflow_hudi", ".hoodie/.heartbeat", ".hoodie/.locks", ".hoodie/.temp")
-"""Folders by which processes see each other: what is in them is never remembered."""
+"""Folders by which processes see each other. Their content is never remembered."""
 _MOST_REMEMBERED: Final = 16_384
-"""Folders and files that one look remembers; behind them the next ones are requested each time they are needed."""
+"""The most folders and files that one look remembers. Further ones are requested each time they are needed."""
 _FINAL: Final = re.compile(r"/\d+_\d+\.[a-z]+$")
-"""Completed files of a timeline with their completion time, which nobody writes again. A plan may be dropped, and its
-instant requested again with other work.
+"""Completed files of a timeline with their completion time, which nobody writes again. A plan is not among them: it may
+be dropped, and its instant requested again with other work.
 """
 _PLAN: Final = re.compile(r"/\d+\.[a-z]+\.requested$")
 _MOST_FINAL: Final = 256
 _MOST_BYTES: Final = 128 << 10
-"""Of one remembered file: 32 MiB of files that are not written again at the most."""
+"""The most bytes of one remembered file. Files that are not written again then take 32 MiB at most."""
 _UNKNOWN: Final = object()
 _FILES, _NAMES, _FOLDERS, _CONTENT = "files", "names", "folders", "content"
 
@@ -44,14 +44,14 @@ class _Look:
 
     seen: dict[tuple[str, str], Any] = field(default_factory=dict)
     changes: int = 0
-    """How often something was forgotten or changed: the answer to a request that was under way then is not kept."""
+    """How often something was forgotten or changed. The answer to a request that was under way then is not kept."""
 
     def forget(self) -> None:
         self.changes += 1
         self.seen.clear()
 
     def change(self, path: str, *, is_there: bool | None) -> None:
-        """Takes a change of a file into account; `is_there` is None where it is not known what became of it."""
+        """Takes a change of a file into account. `is_there` is None when the outcome of the change is not known."""
         self.changes += 1
         folder, _, name = path.rpartition("/")
         self.seen.pop((_CONTENT, path), None)
@@ -66,7 +66,7 @@ class _Look:
             self.seen.pop((_FOLDERS, folder), None)
 
     def once(self, kind: str, path: str, load: Callable[[], T], keep: Callable[[T], bool] = lambda _: True) -> T:
-        """The answer that was seen, else that of `load`, which is remembered where `keep` is true of it."""
+        """Returns the answer that was seen, else that of `load`, which is remembered when `keep` is true of it."""
         answer = self.seen.get((kind, path), _UNKNOWN)
         if answer is _UNKNOWN:
             changes, answer = self.changes, load()
@@ -76,21 +76,21 @@ class _Look:
 
 
 class OneLookStorage(RecordingStorage):
-    """A storage of one table that remembers during a look. Threads may share it; each has looks of its own."""
+    """A storage of one table that remembers answers during a look. Threads may share it; each has its own looks."""
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)
         self._thread = threading.local()
         self._looks: list[_Look] = []
-        """Those of all threads: a change by one thread counts for the others."""
+        """The looks of all threads: a change by one thread counts for the others."""
         self._looks_guard = threading.Lock()
         self._seen_changes = 0
         self._final: dict[str, tuple[FileInfo | None, Any]] = {}
-        """What was made of files that are not written again, by path, with the file as it was listed."""
+        """The results from files that are not written again, by path, with the file as it was listed."""
 
     @contextmanager
     def one_look(self, *, goes_on: bool = False) -> Iterator[None]:
-        """Begins a look of this thread, or goes on with its own; behind an inner look the outer one begins anew."""
+        """Begins a look of this thread; `goes_on` continues the present one. Then the outer look begins again."""
         outer, look = self._look(), _Look()
         if goes_on and outer is not None:
             yield
@@ -108,7 +108,7 @@ class OneLookStorage(RecordingStorage):
 
     @contextmanager
     def no_look(self) -> Iterator[None]:
-        """Every request of this thread goes to the storage meanwhile."""
+        """Sends every request of this thread to the storage meanwhile."""
         outer, self._thread.look = self._look(), None
         try:
             yield
@@ -117,14 +117,15 @@ class OneLookStorage(RecordingStorage):
             self.look_again()
 
     def look_again(self) -> None:
-        """Forgets what this thread has seen: from here on it sees the table as it is now."""
+        """Forgets what this thread has seen, so that it sees the table as it is now."""
         look = self._look()
         if look is not None:
             look.forget()
 
     def once(self, path: str, load: Callable[[], T], keep: Callable[[T], bool]) -> T:
-        """What `load` makes of the file `path`, read once a look where `keep` is true of it. The completed file of an
-        instant whose name has the completion time is never written again: it is remembered as long as the storage is.
+        """Returns what `load` makes of the file `path`. The file is read once a look, if `keep` is true of the result.
+        The completed file of an instant whose name has the completion time is never written again: it is remembered as
+        long as the storage exists.
         """
         look = self._look_at(path)
         if look is None:
@@ -137,7 +138,7 @@ class OneLookStorage(RecordingStorage):
         return value
 
     def content_of(self, info: FileInfo, load: Callable[[], bytes]) -> bytes:
-        """What `load` reads of a data file of the metadata table, once while it is listed with this size and time."""
+        """Returns what `load` reads of a metadata table's data file, once while its listed size and time stay."""
         if self._look_at(info.path) is None:
             return load()
         listed, content = self._final.get(info.path, (None, b""))
@@ -207,7 +208,7 @@ class OneLookStorage(RecordingStorage):
         return getattr(self._thread, "look", None)
 
     def _look_at(self, path: str) -> _Look | None:
-        """The look of this thread, where it remembers what is at `path`."""
+        """Returns the look of this thread if it remembers what is at `path`, else None."""
         return self._look() if path.startswith(_METADATA) and not path.startswith(_ALWAYS_FRESH) else None
 
     def _all_looks(self) -> list[_Look]:
@@ -229,7 +230,7 @@ class OneLookStorage(RecordingStorage):
 
 
 def one_look(storage: Storage, *, goes_on: bool = False) -> AbstractContextManager[None]:
-    """See OneLookStorage.one_look, as for all functions below; nothing where the storage remembers nothing."""
+    """Begins a look (OneLookStorage.one_look). This function and those below remember nothing with another storage."""
     return storage.one_look(goes_on=goes_on) if isinstance(storage, OneLookStorage) else nullcontext()
 
 
@@ -238,7 +239,7 @@ def no_look(storage: Storage) -> AbstractContextManager[None]:
 
 
 def look_again(storage: Storage) -> None:
-    """Called where the protocol needs the table as it is now."""
+    """Makes this thread see the table as it is now, when the protocol needs that."""
     if isinstance(storage, OneLookStorage):
         storage.look_again()
 

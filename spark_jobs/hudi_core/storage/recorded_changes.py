@@ -1,8 +1,8 @@
-"""Which files of a table one command of this process has changed: the answer to "was anything written?".
+"""Records which files of a table one command of this process has changed: the answer to "was anything written?".
 
-Bad input ends in exit code 2, which promises that nothing was written (docs/use/hudictl.md). Whether that is so is
-known here alone, whatever found the bad input, and when. What executors write is not seen, and need not be: no unit
-runs before its instant is claimed.
+Bad input ends in exit code 2, which promises that nothing was written (docs/use/hudictl.md). Only this module knows
+whether that is true, whatever found the bad input, and when. It does not see what executors write, and need not: no
+unit runs before its instant is claimed.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from hudi_core.errors import EXIT_BAD_INPUT, HudiError
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 
 _PASSING: Final = (".hoodie/.airflow_hudi/", ".hoodie/.heartbeat/", ".hoodie/lock")
-"""Claims, clocks, heartbeats and the lock: that they came and went is no news."""
+"""Claims, clocks, heartbeats and the lock. They come and go, which is not reported."""
 _NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Net changes, paths in order. A file that was written and deleted again is in `rolled_back` alone."""
+    """Net changes, with paths in order. A file that was written and deleted again is in `rolled_back` alone."""
 
     written: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     rolled_back: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
-    """Files that were written, and that others have removed since: of those that `exit_code_of_changes` reports."""
+    """Written files that others have removed since. Only the changes that `exit_code_of_changes` reports have any."""
 
     def __bool__(self) -> bool:
         return bool(self.written or self.deleted)
@@ -47,7 +47,7 @@ class Changes:
 
 
 class RecordingStorage:
-    """A storage that notes what is changed through it during `recording`. Threads may share it."""
+    """A storage that records what is changed through it during `recording`. Threads may share it."""
 
     def __init__(self, inner: Storage) -> None:
         self.uri = inner.uri
@@ -64,7 +64,7 @@ class RecordingStorage:
 
     @contextmanager
     def recording(self) -> Iterator[Callable[[], Changes]]:
-        """Yields a function that returns the changes since here. May be nested; the outermost forgets all."""
+        """Yields a function that returns the changes since here. It may be nested; the outermost end forgets all."""
         with self._guard:
             self._recordings += 1
             start = len(self._events)
@@ -123,7 +123,7 @@ class RecordingStorage:
 
     @contextmanager
     def _changing(self, path: str, *, is_there: bool = True) -> Iterator[None]:
-        """Around a change of a file, which is there afterwards, or is not."""
+        """Surrounds a change of a file, after which the file exists or is absent (`is_there`)."""
         yield
         if is_there:
             self._note(path, is_there=True)
@@ -146,7 +146,7 @@ class RecordingStorage:
 
 @contextmanager
 def exit_code_of_changes(storage: Storage) -> Iterator[None]:
-    """Lets bad input that is found behind a change of `storage` fail, and say what became of the changes."""
+    """Turns bad input that is found after a change of `storage` into a failure that says what became of the changes."""
     if not isinstance(storage, RecordingStorage):
         yield
         return
@@ -160,7 +160,7 @@ def exit_code_of_changes(storage: Storage) -> Iterator[None]:
 
 
 def _as_it_is(storage: Storage, changes: Changes) -> Changes:
-    """The changes without the files that others, as a `DROP TABLE`, have removed. One request for each written file."""
+    """Returns the changes without files that others, as a `DROP TABLE`, removed. Requests each written file once."""
     lost = {path for path in changes.written if not _may_exist(storage, path)}
     return replace(
         changes, written=tuple(path for path in changes.written if path not in lost), lost=tuple(sorted(lost))

@@ -1,6 +1,6 @@
 """The address of a table: which storage serves its scheme, with which options, and full addresses of its files.
 
-Opens the control side only. Light, so that Airflow may import it; arrow_store opens the data path.
+It opens the control side only; arrow_store opens the data path. It is light, so that Airflow may import it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "
 
 
 def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """The control side: timeline, locks, properties, listings. A plain path or `file:` is local, everything else uses
-    fsspec. Raises ConfigError for a scheme whose library is not installed, for options that the scheme does not know,
-    and for an address that holds a secret. Among `options` may be those of model.size_limits.
+    """Opens the control side: timeline, locks, properties, listings. A plain path or `file:` is local; everything else
+    uses fsspec. `options` may have those of model.size_limits. Raises ConfigError for a scheme whose library is not
+    installed, for options that the scheme does not know, and for an address that holds a secret.
     """
     refuse_secret_address(uri, what="the address of the table")
     scheme = scheme_of(uri)
@@ -46,7 +46,7 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
 
 
 def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStorage:
-    """The fsspec storage of an address, without any cache; the errors of open_storage."""
+    """Returns the fsspec storage of an address, without any cache. Raises the errors of open_storage."""
     address = f"{scheme}://{uri.split('://', 1)[1]}"
     try:
         import fsspec  # here, so that executors, whose data path is Arrow, need no fsspec
@@ -75,7 +75,7 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
 
 
 def scheme_of(uri: str) -> str:
-    """The scheme in lower case, `s3` for `s3a` and `s3n`, `file` for a plain path. Raises ConfigError for none."""
+    """Returns the lower-case scheme: `s3` for `s3a`, `s3n`; `file` for a path. Raises ConfigError for no address."""
     if not uri.strip():
         raise ConfigError("the address of the table is empty", remedy="give a path or an address")
     if uri.startswith("/") or ("://" not in uri and not is_file_uri(uri)):
@@ -85,19 +85,19 @@ def scheme_of(uri: str) -> str:
 
 
 def plan_address(storage: Storage, path: str) -> str:
-    """The full address of `path`, as Hudi writes it into a plan: on a local file system a path, else with a scheme."""
+    """Returns the address of `path` in a plan of Hudi: a path if local, else an address with a scheme."""
     root = (local_path(storage.uri) if scheme_of(storage.uri) == "file" else storage.uri).rstrip("/")
     return f"{root}/{path}" if path else root or "/"
 
 
 def status_address(storage: Storage, path: str) -> str:
-    """The address of `path` as a Hadoop file status has it: with `file:` before a local path."""
+    """Returns the address of `path` in a Hadoop file status: with `file:` before a local path."""
     address = plan_address(storage, path)
     return f"file:{address}" if scheme_of(storage.uri) == "file" else address
 
 
 def fsspec_options(scheme: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of the fsspec file system: for S3 the names in S3_OPTIONS, else the library's own, unchanged."""
+    """Returns arguments of the fsspec file system: S3's by the names in S3_OPTIONS, others unchanged."""
     if scheme != "s3":
         return dict(options)
     _check_s3(options)
@@ -110,7 +110,7 @@ def fsspec_options(scheme: str, options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def arrow_s3_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of pyarrow.fs.S3FileSystem for the same options."""
+    """Returns arguments of pyarrow.fs.S3FileSystem for the same options."""
     _check_s3(options)
     names = {"key": "access_key", "secret": "secret_key", "token": "session_token", "region": "region"}
     arguments: dict[str, Any] = {names[name]: value for name, value in options.items() if name in names}

@@ -1,5 +1,5 @@
-"""A table on S3, with its timeline, by conditional writes: create if absent, replace if unchanged, and what to make of
-an answer that got lost. Whether a storage keeps what these promise: probe.py.
+"""A table on S3, with its timeline, by conditional writes: create if absent, replace if unchanged, and how to find the
+outcome when an answer got lost. probe.py tests whether a storage keeps these promises.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _VERSION_SUFFIX = "?versionId="
 
 
 def fsspec_storage(fs: Any, root: str, uri: str, limits: SizeLimits = NO_OPTIONS) -> FsspecStorage:
-    """The storage over a file system of fsspec. Only on S3 is an exclusive create proven: fsspec's own `x` mode
-    elsewhere shows partial content or races.
+    """Returns the storage over a file system of fsspec. An exclusive create is proven on S3 only: elsewhere, fsspec's
+    own `x` mode shows partial content or races.
     """
     return (S3Storage if protocols_of(fs) & {"s3", "s3a"} else FsspecStorage)(fs, root, uri, limits)
 
 
 class S3Storage(FsspecStorage):
-    """Storage over an s3fs file system. `target` is s3fs's own name of an object, `path` the one for messages."""
+    """A storage over an s3fs file system. `target` is s3fs's own name of an object, `path` the name in messages."""
 
     supports_exclusive_create = True
     supports_conditional_write = True
@@ -50,23 +50,23 @@ class S3Storage(FsspecStorage):
         self.write_if(path, data, version=None)
 
     def read_versioned(self, path: str) -> tuple[bytes, str]:
-        """The content and its ETag, of one answer."""
+        """Returns the content and its ETag, from one answer."""
         target = self._file(path)
         with self._calls(path):
             data, etag = sync(self._fs.loop, _get, self._fs, target, partial(self.limits.check_file, path))
         return bytes(data), str(etag)
 
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
-        """One PUT with `If-None-Match: *` (None) or `If-Match`. A client that loses the answer sends the PUT again, and
-        the condition fails because of its own object. So every attempt is tagged, and the tag of the stored object
-        decides: after a failed conditional PUT the outcome is unknown, whatever the client raises (botocore's errors of
-        connections are no OSError). A 409 (another conditional write is in progress) is tried again.
+        """Sends one PUT with `If-None-Match: *` (None) or `If-Match`. A client that loses the answer sends the PUT
+        again, and the condition fails because of its own object. So every attempt is tagged, and the tag of the stored
+        object decides. After a failed conditional PUT the outcome is unknown, whatever the client raises (botocore's
+        errors of connections are no OSError). A 409 (another conditional write is in progress) is tried again.
         """
         target, content = self._file(path), bytes(data)
         self._check_client(path)
         tag = uuid.uuid4().hex
         condition = {"mode": "create"} if version is None else {"IfMatch": version}
-        # From twice this size on s3fs sends parts: it gives them no If-Match then, and no ETag back.
+        # From twice this size on, s3fs sends parts, without If-Match, and returns no ETag.
         part_bytes = len(content) + 1
         for attempt in range(_ATTEMPTS):
             try:
@@ -89,7 +89,7 @@ class S3Storage(FsspecStorage):
         return super()._target(path)
 
     def _outcome(self, target: str, path: str, tag: str, version: str | None, error: Exception) -> str | None:
-        """The ETag when our attempt made the object after all, None for another attempt; any other outcome raises."""
+        """Returns the ETag when our attempt made the object after all, None for another attempt. Otherwise raises."""
         code = service_code(error)
         head = self._head(target, path, error)
         if head is not None and head.get("Metadata", {}).get(_TAG) == tag:
@@ -107,7 +107,7 @@ class S3Storage(FsspecStorage):
         raise to_storage_error(error, path, self.uri) from error
 
     def _head(self, target: str, path: str, error: Exception) -> dict[str, Any] | None:
-        """The object's tags and ETag; None when it is absent. Raises the write's own error when that is unknown."""
+        """Returns the object's tags and ETag; None if absent. Raises the write's own error when that is unknown."""
         bucket, key, _ = self._fs.split_path(target)
         try:
             return cast("dict[str, Any]", self._fs.call_s3("head_object", Bucket=bucket, Key=key))

@@ -10,13 +10,13 @@
   when an empty completed file is an error.
 - ``timeline``: which instants make a file slice visible; whether an instant older than the timeline is committed; how
   old a pending one is.
-- ``pending_plans``: which file groups pending plans occupy; whether a replacecommit is a clustering; what a plan that
-  cannot be read comes to; which writes a pending rollback or restore will roll back.
+- ``pending_plans``: which file groups pending plans occupy; whether a replacecommit is a clustering; what is done about
+  a plan that cannot be read; which writes a pending rollback or restore will roll back.
 - ``schemas``: which commit sets the schema of the table's rows; the column ids of schema-on-read, and where a column is
   in an older file.
 - ``actions/``: the content of timeline files, with a module for each sort of plan and metadata.
 - ``avsc/``: the Avro schemas of those files, as Hudi 0.15 writes them.
 
 Elsewhere: archived instants are in ``history``; a new instant time that no other writer gets, in
-``transaction/instant_generator``; that an instant completes once, in ``transaction/commit``.
+``transaction/instant_generator``; how an instant completes only once, in ``transaction/commit``.
 """

@@ -1,5 +1,5 @@
-"""The active timeline in storage: one listing to load it, exclusive creates to move an instant on; when an instant
-completed. How a file that is still being written is read: actions/content.py.
+"""The active timeline in storage. One listing loads it, exclusive creates move an instant on, and it says when an
+instant completed. actions/content.py reads files that are still being written.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from hudi_core.timeline.timeline import Timeline
 
 class ActiveTimeline:
     """The timeline of the table whose base path is `base` below the storage's root (`""`, or `.hoodie/metadata`). Times
-    are requested times, `action` is always the one of the pending files (`compaction`, never `commit`, for a
-    compaction). A state's file is created exclusively and only after its predecessor's: of any number of racing callers
-    exactly one moves the instant on.
+    are requested times. `action` is always that of the pending files (`compaction`, never `commit`, for a compaction).
+    A state's file is created exclusively, and only after its predecessor's: of any number of racing callers, exactly
+    one moves the instant on.
     """
 
     def __init__(self, storage: Storage, config: TableConfig, base: str = "", zone: str = "LOCAL") -> None:
-        """`zone` is the timeline's (config.table_config), for completion times taken from modification times."""
+        """`zone` is the timeline's (config.table_config). It is for completion times taken from modification times."""
         self._storage = storage
         self._zone = zone
         self.layout = config.layout_version
-        """1 or 2."""
+        """The layout of the timeline, 1 or 2."""
         self._naming = naming_for(config.layout_version)
         self.folder = f"{base}/{config.timeline_folder}" if base else config.timeline_folder
         """The timeline's folder, relative to the storage's root."""
@@ -49,20 +49,20 @@ class ActiveTimeline:
         return Timeline.in_order(self._naming.instants(names, self._modified, self._zone))
 
     def look_again(self) -> None:
-        """Lets the next listing be one of the timeline as it is then (storage.one_look)."""
+        """Makes the next listing read the timeline as it is then (storage.one_look)."""
         look_again(self._storage)
 
     def names(self) -> list[str]:
-        """The names of the files in the timeline's folder, foreign ones included, sorted; one listing."""
+        """Returns the sorted names of the files in the timeline's folder, foreign ones included, from one listing."""
         return sorted(self._storage.list_names(self.folder))
 
     def modified(self) -> dict[str, float]:
-        """When each file of the timeline's folder was modified, by path, in seconds since the epoch; one listing."""
+        """Returns when each file of the folder was modified, by path, in epoch seconds, from one listing."""
         return {info.path: info.modified for info in self._storage.list_files(self.folder)}
 
     def completion_times(self, timeline: Timeline) -> dict[Instant, str]:
-        """In layout 1 the file's modification time (HoodieInstant.getStateTransitionTime). One archived since is
-        missing.
+        """Returns when the completed instants completed. In layout 1, that is the file's modification time
+        (HoodieInstant.getStateTransitionTime). An instant that was archived since is missing.
         """
         completed = timeline.completed()
         if not self._naming.completes_by_name:
@@ -75,11 +75,11 @@ class ActiveTimeline:
         }
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
-        """The name of a state's file; raises TimelineError for parts that make no name."""
+        """Returns the name of a state's file. Raises TimelineError for parts that make no name."""
         return self._naming.file_name(requested_time, action, state, completion_time)
 
     def path(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
-        """The path of a state's file, relative to the storage's root."""
+        """Returns the path of a state's file, relative to the storage's root."""
         return f"{self.folder}/{self.file_name(requested_time, action, state, completion_time)}"
 
     def path_of(self, instant: Instant) -> str:
@@ -88,14 +88,14 @@ class ActiveTimeline:
         return self.path(instant.requested_time, instant.action, instant.state, instant.completion_time)
 
     def read_details(self, instant: Instant) -> bytes:
-        """The content of the file that shows the instant's state. Raises StorageNotFoundError."""
+        """Returns the content of the file that shows the instant's state. Raises StorageNotFoundError."""
         return self._content(self.path_of(instant), instant.action, instant.state)
 
     def read_commit(self, instant: Instant, *, stats: bool = True) -> CommitMetadata:
-        """The metadata of a completed commit, deltacommit or replacecommit; TimelineError for any other instant. As
-        decode_commit without `stats`. The empty file that a crash may leave is empty metadata, as in Hudi. Of a
-        replacecommit it is a CorruptFileError: a query would read the file groups that the instant replaced beside the
-        new ones.
+        """Returns the metadata of a completed commit, deltacommit or replacecommit. decode_commit says what `stats`
+        does. The empty file that a crash may leave is empty metadata, as in Hudi. Raises TimelineError for any other
+        instant, and CorruptFileError for an empty file of a replacecommit: a query would read the file groups that the
+        instant replaced beside the new ones.
         """
         path = self.path_of(instant)
         if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
@@ -111,38 +111,40 @@ class ActiveTimeline:
         return self.read_pending(requested_time, action, State.REQUESTED)
 
     def read_pending(self, requested_time: str, action: str, state: State) -> bytes:
-        """The content of an instant's requested or inflight file. Raises StorageNotFoundError."""
+        """Returns the content of an instant's requested or inflight file. Raises StorageNotFoundError."""
         return self._content(self.path(requested_time, action, state), action, state)
 
     def read_plan(self, requested_time: str, action: str = Action.COMPACTION) -> CompactionPlan:
-        """The checked plan of a compaction or log compaction. Raises StorageNotFoundError, FormatError."""
+        """Returns the checked plan of a compaction or log compaction. Raises StorageNotFoundError, FormatError."""
         if action not in (Action.COMPACTION, Action.LOG_COMPACTION):
             raise TimelineError(f"{action} {requested_time} has no compaction plan")
         path = self.path(requested_time, action, State.REQUESTED)
         return decode_compaction_plan(self.read_requested(requested_time, action), path=path, layout=self.layout)
 
     def read_plans(self, timeline: Timeline) -> dict[str, CompactionPlan]:
-        """The plans of all pending compactions of `timeline`, by requested time."""
+        """Returns the plans of all pending compactions of `timeline`, by requested time."""
         return {
             instant.requested_time: self.read_plan(instant.requested_time) for instant in timeline.pending_compactions()
         }
 
     def read_any(self, requested_time: str, action: str, state: State) -> dict[str, Any]:
-        """As read_of, by time, action and state, which is not the completed one of layout 2."""
+        """Returns what read_of does, by time, action and state. The state is not the completed one of layout 2."""
         path = self.path(requested_time, action, state)
         return decode_any(self._content(path, action, state), path=path)
 
     def read_of(self, instant: Instant) -> dict[str, Any]:
-        """The file of the instant's state as a plain dictionary; `{}` when it is empty. Raises StorageNotFoundError."""
+        """Returns the file of the instant's state as a dictionary, `{}` if it is empty. Raises StorageNotFoundError."""
         return decode_any(self.read_details(instant), path=self.path_of(instant))
 
     def read_all_completed(self, instant: Instant) -> list[dict[str, Any]]:
-        """Each completed file of an instant, as read_of; more than one where a race left several in layout 2."""
+        """Returns each completed file of an instant, as read_of does. A race may have left several in layout 2."""
         paths = self.completed_paths(instant.requested_time, instant.action)
         return [decode_any(self._content(path, instant.action, State.COMPLETED), path=path) for path in paths]
 
     def create_requested(self, requested_time: str, action: str, data: bytes = b"") -> Instant:
-        """Creates the requested file. StorageExistsError for an instant in any state, TimelineError for a savepoint."""
+        """Creates the requested file. Raises StorageExistsError for an instant in any state, TimelineError for a
+        savepoint.
+        """
         if action == Action.SAVEPOINT:
             raise TimelineError("a savepoint has no requested state")
         names, inflight = self.names(), self.path(requested_time, action, State.INFLIGHT)
@@ -153,8 +155,8 @@ class ActiveTimeline:
         return Instant(requested_time, action, State.REQUESTED, None, action)
 
     def to_inflight(self, requested_time: str, action: str, data: bytes = b"") -> bool:
-        """Moves a requested instant to inflight; False when it was already: the caller resumes it or rolls it back.
-        Raises TimelineError when it was never requested, StorageExistsError when it is completed.
+        """Moves a requested instant to inflight. Returns False when it was inflight already: the caller resumes it or
+        rolls it back. Raises TimelineError when it was never requested, StorageExistsError when it is completed.
         """
         names = self.names()
         if action != Action.SAVEPOINT:
@@ -167,7 +169,7 @@ class ActiveTimeline:
         return True
 
     def empty_inflight(self, requested_time: str, action: str) -> None:
-        """Empties an inflight file, under the table lock; raises ConflictError where another process has removed it."""
+        """Empties an inflight file, under the table lock. Raises ConflictError when another process has removed it."""
         path = self.path(requested_time, action, State.INFLIGHT)
         try:
             if not self._storage.supports_conditional_write:
@@ -184,8 +186,8 @@ class ActiveTimeline:
 
     def complete(self, requested_time: str, action: str, data: bytes, completion_time: str | None = None) -> Instant:
         """Completes an inflight instant by one exclusive create; what it wrote is visible from then on. In layout 2,
-        whose names have the completion time, the create alone does not decide which process completes the instant: call
-        it under the table lock with a time that was decided once (transaction.commit). Layout 1 ignores the time.
+        names have the completion time, so that the create alone does not decide which process completes the instant:
+        call it under the table lock with a time that was decided once (transaction.commit). Layout 1 ignores the time.
         Raises StorageExistsError when the instant is completed already, TimelineError when it is not inflight or `data`
         is empty (an empty completed file reads as a commit that wrote nothing).
         """
@@ -204,7 +206,7 @@ class ActiveTimeline:
         return self._naming.instants([path.rsplit("/", 1)[-1], inflight])[0]
 
     def completed_paths(self, requested_time: str, action: str) -> list[str]:
-        """The instant's completed files, earliest first; a race without a lock leaves several in layout 2."""
+        """Returns the instant's completed files, earliest first. A race without a lock leaves several in layout 2."""
         return self._completed_paths(self.names(), requested_time, action)
 
     def _completed_paths(self, names: Iterable[str], requested_time: str, action: str) -> list[str]:
@@ -222,7 +224,7 @@ class ActiveTimeline:
         ]
 
     def remove(self, requested_time: str, action: str, state: State) -> bool:
-        """Deletes the file of one state; False when it was not there. Raises TimelineError beside a later state."""
+        """Deletes one state's file; False when it is missing. Raises TimelineError when a later state's file exists."""
         names = self.names()
         later = self._completed_paths(names, requested_time, action)
         if state is State.COMPLETED:
@@ -235,31 +237,32 @@ class ActiveTimeline:
         return self._storage.delete(self.path(requested_time, action, state))
 
     def drop(self, requested_time: str, action: str) -> None:
-        """Takes a pending instant off the timeline. Raises TimelineError for a completed one."""
+        """Removes a pending instant from the timeline. Raises TimelineError for a completed one."""
         for state in (State.INFLIGHT, State.REQUESTED):
             self.remove(requested_time, action, state)
 
     def delete_instant(self, requested_time: str, action: str) -> bool:
-        """Deletes the whole instant: completed file, then inflight, then requested; False when it did not exist. A
-        crash anywhere leaves the instant in an earlier state than before, never in a later one: what it wrote is
-        invisible from the first delete on, and the remaining files show that it must still be rolled back
+        """Deletes the whole instant: completed file, then inflight, then requested. Returns False when it did not
+        exist. A crash anywhere leaves the instant in an earlier state than before, never in a later one. What it wrote
+        is invisible from the first delete on, and the remaining files show that it must still be rolled back
         (BaseRollbackActionExecutor.deleteInflightAndRequestedInstant).
         """
         return sum(self.remove(requested_time, action, state) for state in reversed(STATES)) > 0
 
     def roll_back_to_requested(self, requested_time: str, action: str) -> bool:
-        """Moves a planned instant (compaction, log compaction, clustering) back to requested; False when it is there.
-        Raises TimelineError when it is completed, or when its plan is missing: its inflight file is then its only
-        record (HoodieActiveTimeline.revertInstantFromInflightToRequested).
+        """Moves a planned instant (compaction, log compaction, clustering) back to requested. Returns False when it is
+        requested already. Raises TimelineError when it is completed, or when its plan is missing: its inflight file is
+        then its only record (HoodieActiveTimeline.revertInstantFromInflightToRequested).
         """
         self._require(self.names(), requested_time, action, State.REQUESTED, "has lost its plan")
         return self.remove(requested_time, action, State.INFLIGHT)
 
     def forget(self, instants: Iterable[Instant]) -> int:
-        """Deletes the files of archived instants and returns how many; only for completed instants in the history. All
-        pending files are deleted first, while the completed ones still show the state; then the completed ones, oldest
-        first, so that a reader never sees a timeline with a hole (HoodieTimelineArchiver.deleteArchivedInstants,
-        HUDI-7207). Raises TimelineError for a pending instant, before anything is deleted.
+        """Deletes the files of archived instants and returns how many. It is only for completed instants in the
+        history. All pending files are deleted first, while the completed ones still show the state; then the completed
+        ones, oldest first, so that a reader never sees a timeline with a hole
+        (HoodieTimelineArchiver.deleteArchivedInstants, HUDI-7207). Raises TimelineError for a pending instant, before
+        anything is deleted.
         """
 
         def key_of(instant: Instant) -> tuple[str, str]:
@@ -277,7 +280,7 @@ class ActiveTimeline:
         return sum(self._storage.delete(f"{self.folder}/{name}") for name, _ in ordered)
 
     def _content(self, path: str, action: str, state: State) -> bytes:
-        """The bytes of a state's file; a plan or a completed file is read only when its writer has finished it."""
+        """Returns the bytes of a state's file. A plan or a completed file is read when its writer has finished it."""
         is_final = state is State.COMPLETED or (state is State.REQUESTED and action in PLANNED_ACTIONS)
         return read_stable(self._storage, path) if is_final else self._storage.read(path)
 

@@ -16,8 +16,8 @@ class State(Enum):
 
     @property
     def rank(self) -> int:
-        """0, 1, 2: later states have larger ranks."""
-        # By identity: an enum's hash is a Python function, and timelines of many thousand instants are sorted by this.
+        """0, 1 or 2: a later state has a larger rank."""
+        # No dict: an enum's hash is a Python function, and timelines of many thousand instants are sorted by this.
         return 2 if self is State.COMPLETED else int(self is State.INFLIGHT)
 
 
@@ -26,7 +26,7 @@ STATES: Final = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
 
 
 class Action:
-    """The action names that Hudi writes (HoodieTimeline); an instant of another name is only shown."""
+    """The action names that Hudi writes (HoodieTimeline). An instant of another name is only shown."""
 
     COMMIT: Final = "commit"
     DELTA_COMMIT: Final = "deltacommit"
@@ -47,9 +47,9 @@ COMMIT_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.RE
 WRITE_ACTIONS: Final = COMMIT_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}
 """The actions that write data files, by pending and completed names (HoodieTimeline.getWriteTimeline)."""
 REPLACING_ACTIONS: Final = frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING})
-"""The actions that replace file groups: a clustering is pending under either name, by the table's version."""
+"""The actions that replace file groups. A clustering is pending under either name, by the table's version."""
 PLANNED_ACTIONS: Final = KNOWN_ACTIONS - {Action.COMMIT, Action.DELTA_COMMIT, Action.SAVEPOINT}
-"""The actions whose requested file is a plan; that of a replacecommit is a plan only for a clustering."""
+"""The actions whose requested file is a plan. A replacecommit's is a plan only for a clustering."""
 
 _COMPLETED_NAMES: Final = {
     Action.COMPACTION: Action.COMMIT,
@@ -59,17 +59,19 @@ _COMPLETED_NAMES: Final = {
 
 
 def completed_action(action: str) -> str:
-    """The name under which `action` completes; states of one instant compete in this class (getComparableAction)."""
+    """Returns the name under which `action` completes. States of one instant compete in this class
+    (getComparableAction).
+    """
     return _COMPLETED_NAMES.get(action, action)
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
     """One action at one requested time. `requested_time` is the text of the file name, usually `yyyyMMddHHmmssSSS`; all
-    comparisons are of text. `action` is the one of the file that shows the highest state: `compaction` while pending,
-    `commit` once completed. `completion_time` exists in layout 2 only. `planned_action` is the action of the pending
-    files where they are still there: `compaction` for a completed compaction. `is_legacy`: in layout 2, the completed
-    file has a name of layout 1, as an upgrade leaves it.
+    comparisons are of text. `action` is that of the file that shows the highest state: `compaction` while pending,
+    `commit` once completed. Only layout 2 has a `completion_time`. `planned_action` is the action of the pending files
+    while they exist: `compaction` for a completed compaction. `is_legacy` says that, in layout 2, the completed file
+    has a name of layout 1, as an upgrade leaves it.
     """
 
     requested_time: str
@@ -89,7 +91,7 @@ class Instant:
 
     @property
     def completed_at(self) -> str:
-        """The sort key of completed instants: the completion time; in layout 1, which has none, the requested time."""
+        """The sort key of completed instants: the completion time, or in layout 1, without one, the requested time."""
         return self.completion_time or self.requested_time
 
     @property

@@ -27,7 +27,7 @@ _AS_OF_REMEDY: Final = (
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """The timeline's zone: UTC, None for LOCAL (this process's), else of the IANA database. Raises ConfigError."""
+    """Returns the timeline's zone: UTC, None for LOCAL (this process's), or an IANA zone. Raises ConfigError."""
     upper = name.upper()
     if upper == "UTC":
         return timezone.utc
@@ -40,28 +40,28 @@ def zone_of(name: str) -> tzinfo | None:
 
 
 def zone_text(name: str) -> str:
-    """The zone as messages name it: `LOCAL (here CET)` gives the zone of this process."""
+    """Returns the zone as messages name it. `LOCAL (here CET)` gives the zone of this process."""
     zone = zone_of(name)
     return f"LOCAL (here {datetime.now().astimezone().tzname()})" if zone is None else str(zone)
 
 
 def format_instant(moment: datetime) -> str:
-    """The 17 digits of a moment, in the moment's own zone, cut to milliseconds."""
+    """Returns the 17 digits of a moment, in the moment's own zone, cut to milliseconds."""
     return f"{moment.strftime(_FORMAT)}{moment.microsecond // 1000:03d}".zfill(DIGITS)
 
 
 def of_epoch_seconds(seconds: float, zone: str = "LOCAL") -> str:
-    """The instant time of a moment given in seconds since 1970, such as a file's modification time."""
+    """Returns the instant time of a moment given in seconds since 1970, such as a file's modification time."""
     return format_instant(datetime.fromtimestamp(seconds, timezone.utc).astimezone(zone_of(zone)))
 
 
 def of_epoch_millis(millis: int, zone: str = "LOCAL") -> str:
-    """The instant time of whole milliseconds since 1970, exact in every year, which a float is not."""
+    """Returns the instant time of whole milliseconds since 1970. It is exact in every year, unlike that of a float."""
     return format_instant((_EPOCH + timedelta(milliseconds=millis)).astimezone(zone_of(zone)))
 
 
 def parse_instant(instant: str, zone: str = "LOCAL") -> datetime:
-    """The moment of an instant, aware of its zone.
+    """Returns the moment of an instant, aware of its zone.
 
     14 digits mean the end of that second; digits after the 17th are not part of the time. Raises TimelineError for text
     that is no date, such as the metadata table's `00000000000000010`, and for a moment that LOCAL does not have: the
@@ -83,16 +83,16 @@ def _moment(digits: str) -> datetime:
 
 
 def resolve_as_of(text: str, zone: str = "LOCAL") -> str:
-    """The instant that a time-travel text means (HoodieSqlCommonUtils.formatQueryInstant). Digits are an instant as it
-    is: 14, 17, or more with a suffix. A date is its midnight; a date with a time to the second means the whole second,
-    as Hudi adds `.999`. Dates are in the timeline's zone, so their digits are taken as they are; with `Z` or an offset
-    they are converted to `zone`. Raises ConfigError naming the zone.
+    """Returns the instant that a time-travel text means (HoodieSqlCommonUtils.formatQueryInstant). Digits are an
+    instant as it is: 14, 17, or more with a suffix. A date means its midnight. A date with a time to the second means
+    the whole second, since Hudi adds `.999`. Dates are in the timeline's zone, so their digits stay as they are; with
+    `Z` or an offset, they are converted to `zone`. Raises ConfigError naming the zone.
     """
     cleaned = text.strip()
     if _TEXT.match(cleaned) is not None:
         try:
             if not cleaned.startswith(_NO_DATE):
-                parse_instant(cleaned, "UTC")  # as text it is compared alone, so every date will do
+                parse_instant(cleaned, "UTC")  # it is compared only as text, so every date will do
         except TimelineError as error:
             message = f"{text!r} is not an instant in the time zone {zone_text(zone)}"
             raise ConfigError(message, remedy=_AS_OF_REMEDY) from error
@@ -112,7 +112,7 @@ def resolve_as_of(text: str, zone: str = "LOCAL") -> str:
 
 
 def earlier(instant: str, millis: int) -> str:
-    """The instant time `millis` before, as 17 digits: as text it is smaller. TimelineError for what is no date."""
+    """Returns the instant time `millis` before, as 17 digits; its text is smaller. Raises TimelineError for no date."""
     try:
         return format_instant(_moment(_padded(instant)) - timedelta(milliseconds=millis))
     except (ValueError, OverflowError) as error:
@@ -124,9 +124,9 @@ def _padded(instant: str) -> str:
 
 
 def new_instant(after: Iterable[str], zone: str = "LOCAL", *, clock: Callable[[], datetime] | None = None) -> str:
-    """A new instant time: now in the table's zone, or one millisecond after the latest of `after` if that is later. As
-    text it is larger than every given time, also than those with a suffix. Raises TimelineError when a given time is
-    ahead of the clock and is no date.
+    """Returns a new instant time: now in the table's zone, or one millisecond after the latest of `after` if that is
+    later. As text it is larger than every given time, also than those with a suffix. Raises TimelineError when a given
+    time is ahead of the clock and is no date.
     """
     now = datetime.now(timezone.utc) if clock is None else clock()
     candidate = format_instant(now.astimezone(zone_of(zone)))

@@ -1,13 +1,13 @@
-"""File names of a timeline's two layouts (HoodieInstant.getFileName of 0.15; InstantFileNameGeneratorV2 of 1.x). Names
-of data files: model/names.py.
+"""Makes and reads file names of a timeline's two layouts (HoodieInstant.getFileName of 0.15; InstantFileNameGeneratorV2
+of 1.x). model/names.py has the names of data files.
 
     layout 1, table version 6           T.<action>.requested    T.<action>.inflight    T.<action>
     layout 2, table versions 8 and 9    T.<action>.requested    T.<action>.inflight    T_C.<action>
 
 T is the requested time, C the completion time. The inflight file of a commit is `T.inflight`. Compaction, logcompaction
-and clustering, which layout 2 alone has, complete as `commit`, `deltacommit` and `replacecommit`; a savepoint has no
-requested file. In layout 2 a completed name without a completion time is left from before an upgrade: it completed when
-the file was modified (InstantGeneratorV2).
+and clustering (an action of layout 2 only) complete as `commit`, `deltacommit` and `replacecommit`. A savepoint has no
+requested file. In layout 2, a completed name without a completion time is left from before an upgrade: its instant
+completed when the file was modified (InstantGeneratorV2).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _ACTION = re.compile(r"^(?!(?:requested|inflight)\Z)[a-z]{1,40}\Z", re.ASCII)
 _LAYOUTS: Final = (1, 2)
 
 _Shown = tuple[str, str, int, str | None, bool]
-"""The state in one file name: requested time, action, rank of the state, completion time, whether it is a legacy name.
-It is a plain tuple because a timeline has three files for each instant: an Instant for every file tripled the time of
+"""What one file name shows: requested time, action, rank of the state, completion time, whether it is a legacy name. It
+is a plain tuple because a timeline has three files for each instant: an Instant for every file tripled the time of
 loading.
 """
 _CLASSES: Final = {action: completed_action(action) for action in KNOWN_ACTIONS}
@@ -39,7 +39,7 @@ _ENDINGS: Final = {
     **{f"{action}.{state.value}": (action, state.rank) for action in KNOWN_ACTIONS for state in STATES[:_COMPLETED]},
     **{action: (action, _COMPLETED) for action in KNOWN_ACTIONS},
 }
-"""The rest of a file name after the instant time and its dot: most names of a timeline are found by this look-up."""
+"""The rest of a file name after the instant time and its dot. This look-up finds most names of a timeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Naming:
     def instants(
         self, names: Iterable[str], modified: Callable[[str], float | None] = lambda _: None, zone: str = "LOCAL"
     ) -> list[Instant]:
-        """The instants that a listing of the folder's names shows, highest states only, in timeline order (Hudi's
-        TimelineLayout). `modified`, in epoch seconds, and `zone` (instant_time.zone_of) give the completion time of a
-        file that an upgrade did not rename. Instants of layout 1 have none.
+        """Returns the instants that a listing of the folder's names shows, in their highest states only, in timeline
+        order (Hudi's TimelineLayout). `modified`, in epoch seconds, and `zone` (instant_time.zone_of) give the
+        completion time of a file that an upgrade did not rename. Instants of layout 1 have no completion time.
         """
         if self.layout_version == 1:
             return _highest_states(map(_shown_in_1, names))
@@ -68,7 +68,7 @@ class Naming:
         return _highest_states(_shown_in_2(name, completion_of) for name in names)
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
-        """The name of a state's file; `action` is the pending one. Raises TimelineError for malformed parts."""
+        """Returns the name of a state's file. `action` is the pending one. Raises TimelineError for malformed parts."""
         if self.layout_version == 1 or state is not State.COMPLETED:
             return legacy_name(requested_time, action, state)
         completed = completed_action(action)
@@ -82,7 +82,7 @@ class Naming:
 
 
 def naming_for(layout_version: int) -> Naming:
-    """The rules of a layout; raises UnsupportedVersionError for one that does not exist."""
+    """Returns the rules of a layout. Raises UnsupportedVersionError for a layout that does not exist."""
     if layout_version not in _LAYOUTS:
         message = f"timeline layout {layout_version} is not supported"
         remedy = f"layouts {' and '.join(map(str, _LAYOUTS))} are"
@@ -93,12 +93,12 @@ def naming_for(layout_version: int) -> Naming:
 def timeline_of(
     names: Iterable[str], layout_version: int = 1, modified: Mapping[str, float] | None = None, zone: str = "LOCAL"
 ) -> Timeline:
-    """The timeline that names in its folder show; see Naming.instants."""
+    """Returns the timeline that names in its folder show; see Naming.instants."""
     return Timeline.in_order(naming_for(layout_version).instants(names, (modified or {}).get, zone))
 
 
 def legacy_name(requested_time: str, action: str, state: State) -> str:
-    """The name of a state's file in layout 1. Raises TimelineError for malformed parts."""
+    """Returns the name of a state's file in layout 1. Raises TimelineError for malformed parts."""
     if state is State.COMPLETED:
         name = f"{requested_time}.{completed_action(action)}"
     elif state is State.INFLIGHT and action == Action.COMMIT:
@@ -118,7 +118,7 @@ def is_time(text: str) -> bool:
 
 
 def _shown_in_1(name: str) -> _Shown | None:
-    """None for a foreign name; unknown actions parse. That its time is one, _highest_states checks."""
+    """Returns what a layout 1 name shows, of any action; None if foreign. _highest_states checks the time."""
     time, _, ending = name.partition(".")
     known = _ENDINGS.get(ending)
     if known is not None:
@@ -146,10 +146,10 @@ def _shown_in_2(name: str, completion_of: Callable[[str], str | None]) -> _Shown
 
 
 def _highest_states(files: Iterable[_Shown | None]) -> list[Instant]:
-    """The highest state of each instant time and action class, in timeline order. Of several completed states, as a
-    race leaves them, the earliest completion counts. None is a file that does not belong to the timeline. A completed
-    instant of an unknown action counts only when a pending file of the same action exists; otherwise its file is a
-    foreign one too.
+    """Returns the highest state of each instant time and action class, in timeline order. Of several completed states,
+    as a race leaves them, the earliest completion counts. None among `files` is a file that does not belong to the
+    timeline. A completed instant of an unknown action counts only when a pending file of the same action exists;
+    otherwise its file is foreign as well.
     """
     completed: dict[tuple[str, str], _Shown] = {}
     highest: dict[tuple[str, str], _Shown] = {}

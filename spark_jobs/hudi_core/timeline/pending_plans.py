@@ -1,5 +1,5 @@
-"""Plans of pending instants, and the file groups that each occupies, so that nothing else may be planned on them
-(ClusteringUtils.getClusteringPlan, getPendingRollbackInfo). Commits are compared with them in transaction/conflict.py.
+"""Reads plans of pending instants, and the file groups that each occupies, so that nothing else is planned on them
+(ClusteringUtils.getClusteringPlan, getPendingRollbackInfo). transaction/conflict.py compares commits with them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from hudi_core.timeline.timeline import Timeline
 log = logging.getLogger(__name__)
 
 PLANS_OF_FILE_GROUPS: Final = REPLACING_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION}
-"""The actions whose plans name file groups; that of a replacecommit only where it is a clustering."""
+"""The actions whose plans name file groups. A replacecommit's plan does so only for a clustering."""
 
 
 def read_clustering_plan(active: ActiveTimeline, instant: Instant) -> ClusteringPlan | None:
-    """The plan of a replacecommit or clustering; None for an overwrite. Raises StorageNotFoundError."""
+    """Returns the plan of a replacecommit or clustering; None for an overwrite. Raises StorageNotFoundError."""
     path = active.path(instant.requested_time, instant.pending_action, State.REQUESTED)
     return decode_clustering_plan(active.read_requested(instant.requested_time, instant.pending_action), path=path)
 
 
 def is_clustering(active: ActiveTimeline, instant: Instant, *, whole: bool = False) -> bool:
     """Whether an instant is a clustering: by its action's name in layout 2, by its plan in layout 1. False for a
-    replacecommit without a requested file: it was rolled back or archived since the listing. One whose file is damaged
-    counts as a clustering while it is only requested: it has written nothing, and is dropped as a plan. With `whole` it
-    raises CorruptFileError: the file may be half written, and is read again.
+    replacecommit without a requested file: it was rolled back or archived since the listing. A replacecommit whose file
+    is damaged counts as a clustering while it is only requested: it has written nothing, and is dropped as a plan. With
+    `whole`, it raises CorruptFileError: the file may be half-written, and is read again.
     """
     if instant.pending_action != Action.REPLACE_COMMIT:
         return instant.pending_action == Action.CLUSTERING
@@ -51,13 +51,13 @@ def is_clustering(active: ActiveTimeline, instant: Instant, *, whole: bool = Fal
 
 
 def pending_ingestion(active: ActiveTimeline, timeline: Timeline) -> Iterator[Instant]:
-    """The requested and inflight commits, deltacommits and replacecommits that are no clusterings, oldest first."""
+    """Yields the requested and inflight commits, deltacommits and replacecommits except clusterings, oldest first."""
     writes = timeline.pending().of_actions(*COMMIT_ACTIONS)
     return (instant for instant in writes if not is_clustering(active, instant))
 
 
 def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, ClusteringPlan]:
-    """The plans of all pending clusterings of `timeline`, by requested time, without those rolled back since."""
+    """Returns the plans of pending clusterings of `timeline`, by requested time, without those rolled back since."""
     plans: dict[str, ClusteringPlan] = {}
     for instant in timeline.pending().of_actions(*REPLACING_ACTIONS):
         with suppress(StorageNotFoundError):
@@ -67,7 +67,7 @@ def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[st
 
 
 def planned_file_groups(active: ActiveTimeline, instant: Instant) -> frozenset[FileGroupId] | None:
-    """The file groups that the plan of an instant rewrites; None for other writes. FormatError for one not safe."""
+    """Returns the file groups that an instant's plan rewrites; None for other writes. Raises FormatError if unsafe."""
     if instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION):
         plan = active.read_plan(instant.requested_time, instant.pending_action)
         return frozenset(operation.file_group for operation in plan.operations)
@@ -83,7 +83,9 @@ def pending_plan_on(
     is_ours: Callable[[FileGroupId], bool],
     actions: Collection[str] = PLANS_OF_FILE_GROUPS,
 ) -> tuple[Instant, FileGroupId] | None:
-    """The oldest pending instant of `actions` whose plan is on a file group of ours, and the first of these."""
+    """Returns the oldest pending instant of `actions` whose plan has file groups that satisfy `is_ours`, and the first
+    of these; None when there is no such instant.
+    """
     for instant in timeline.pending().of_actions(*actions):
         shared = min(filter(is_ours, planned_file_groups(active, instant) or ()), default=None)
         if shared is not None:
@@ -92,9 +94,9 @@ def pending_plan_on(
 
 
 def rollback_target(active: ActiveTimeline, rollback: str) -> str | None:
-    """The instant that the plan of `rollback` names; None, with a warning, where its requested file is missing, empty
-    or cut, as a crash leaves it: no process carries such a rollback out (getPendingRollbackInfos passes it over).
-    Raises CorruptFileError naming the file while its writer may be at it.
+    """Returns the instant that the plan of `rollback` names. None, with a warning, when its requested file is missing,
+    empty or cut, as a crash leaves it: no process carries out such a rollback (getPendingRollbackInfos passes it over).
+    Raises CorruptFileError naming the file while its writer may still be writing it.
     """
     path = active.path(rollback, Action.ROLLBACK, State.REQUESTED)
     try:
@@ -107,12 +109,12 @@ def rollback_target(active: ActiveTimeline, rollback: str) -> str | None:
 
 
 def may_be_written(active: ActiveTimeline, path: str) -> bool:
-    """Whether the writer of a plan that cannot be read may still be at it: its file changed lately."""
+    """Whether the writer of a plan that cannot be read may still be writing it: its file changed lately."""
     return abs(time.time() - active.modified().get(path, 0.0)) <= YOUNG_SECONDS
 
 
 def read_restore_plan(active: ActiveTimeline, restore: str) -> RestorePlan:
-    """The plan of a restore, whatever its state. Raises StorageNotFoundError, CorruptFileError."""
+    """Returns the plan of a restore in any state. Raises StorageNotFoundError, CorruptFileError."""
     path = active.path(restore, Action.RESTORE, State.REQUESTED)
     try:
         return decode_restore_plan(active.read_requested(restore, Action.RESTORE), path=path)
@@ -122,7 +124,7 @@ def read_restore_plan(active: ActiveTimeline, restore: str) -> RestorePlan:
 
 
 def restored_instants(active: ActiveTimeline, restore: Instant) -> frozenset[str]:
-    """The instants that a restore rolls back: none where its plan is gone, or unreadable before it is inflight."""
+    """Returns the instants that a restore rolls back; none if its plan is missing, or not readable before inflight."""
     try:
         return frozenset(item.time for item in read_restore_plan(active, restore.requested_time).instants)
     except StorageNotFoundError:
@@ -135,7 +137,9 @@ def restored_instants(active: ActiveTimeline, restore: Instant) -> frozenset[str
 
 
 def read_clean_plan(active: ActiveTimeline, instant: str) -> tuple[CleanPlan, str] | None:
-    """The plan and the path of its file, requested or inflight; None when both are empty. FormatError if unsafe."""
+    """Returns the plan and the path of its file, requested or inflight; None when both are empty. Raises FormatError
+    for an unsafe plan.
+    """
     for state in (State.REQUESTED, State.INFLIGHT):
         path = active.path(instant, Action.CLEAN, state)
         with suppress(StorageNotFoundError):
@@ -145,7 +149,7 @@ def read_clean_plan(active: ActiveTimeline, instant: str) -> tuple[CleanPlan, st
 
 
 def pending_rollback_of(active: ActiveTimeline, timeline: Timeline, instant: str) -> str | None:
-    """The latest pending rollback of `instant` on `timeline`; None when there is none."""
+    """Returns the latest pending rollback of `instant` on `timeline`; None when there is none."""
     for pending in reversed(timeline.pending().of_actions(Action.ROLLBACK).instants):
         if rollback_target(active, pending.requested_time) == instant:
             return pending.requested_time
@@ -153,8 +157,8 @@ def pending_rollback_of(active: ActiveTimeline, timeline: Timeline, instant: str
 
 
 def without_rolled_back(active: ActiveTimeline, timeline: Timeline) -> Timeline:
-    """The timeline without the completed writes that a pending rollback or restore is going to roll back: when it is
-    finished, by any process, readers read what these writes replaced. Raises CorruptFileError naming a plan.
+    """Returns the timeline without the completed writes that a pending rollback or restore will roll back. When any
+    process has finished it, readers read what these writes replaced. Raises CorruptFileError naming a plan.
     """
     rolled_back: set[str | None] = set()
     for pending in timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE):

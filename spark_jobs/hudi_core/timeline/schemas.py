@@ -1,10 +1,11 @@
-"""The schemas that a timeline records: that of a table's rows, in its commits (TableSchemaResolver), and, where
+"""Reads the schemas that a timeline records: that of a table's rows, in its commits (TableSchemaResolver), and, when
 schema-on-read has changed columns, every schema that the table had, with column ids (InternalSchema, SerDeHelper,
-FileBasedInternalSchemaStorageManager). Which schema a reader takes: filegroup/read/schema_resolver.py.
+FileBasedInternalSchemaStorageManager). filegroup/read/schema_resolver.py says which schema a reader takes.
 
-`.hoodie/.schema/` holds `<T>.schemacommit` (layout 2 too may put a completion time into the name), written before
-instant T completes: a JSON list of every schema that the table ever had. It counts only when T is committed. A renamed
-column keeps its id, a dropped and re-added one gets a new id: so old files are read by id, not by name.
+`.hoodie/.schema/` holds `<T>.schemacommit`, written before instant T completes: a JSON list of every schema that the
+table ever had. In layout 2, the name may have a completion time, too. The file counts only when T is committed. A
+renamed column keeps its id; a column that is dropped and added again gets a new one. So old files are read by id, not
+by name.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _NAME = re.compile(r"^(?P<time>\d{1,40})(?:_\d{1,40})?\.schemacommit\Z", re.ASCI
 _MAX_DEPTH: Final = 64
 _MAX_BYTES: Final = 64 << 20
 _KEEPS_SCHEMA: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER, Operation.INDEX})
-"""Operations that rewrite rows and so carry a schema without setting it (WriteOperationType.canUpdateSchema)."""
+"""Operations that rewrite rows, and so carry a schema without setting it (WriteOperationType.canUpdateSchema)."""
 
 
 def schema_of(
@@ -41,12 +42,12 @@ def schema_of(
     archived: Callable[[], Iterable[tuple[Instant, CommitMetadata]]] | None = None,
     path_of: Callable[[Instant], str] | None = None,
 ) -> dict[str, Any]:
-    """The table's Avro record schema, without meta fields. From the latest completed commit with a schema whose
-    operation can set one; else from the latest that rewrote rows; from `create_schema` (`hoodie.table.create.schema`);
-    from the data files, whose schema `stored` gives (schema_resolver.table_schema); from the archive's commits, which
-    `archived` gives latest first. The last two are called only then. `read` gives a commit file's content, `path_of`
-    its path for messages. For an older state of the table pass `timeline.up_to(instant)`. Raises FormatError without a
-    schema, CorruptFileError for an unreadable commit file.
+    """Returns the table's Avro record schema, without meta fields. The sources, in this order, are: the latest
+    completed commit with a schema whose operation can set one; the latest that rewrote rows; `create_schema`
+    (`hoodie.table.create.schema`); the data files, whose schema `stored` returns (schema_resolver.table_schema); the
+    archive's commits, which `archived` returns latest first. The last two are called only when the others have no
+    schema. `read` returns a commit file's content, `path_of` its path for messages. For an older state of the table,
+    pass `timeline.up_to(instant)`. Raises FormatError without a schema, CorruptFileError for an unreadable commit file.
     """
     named = path_of or commit_label
     commits = (
@@ -74,7 +75,7 @@ def schema_of(
 def _latest_schema(
     commits: Iterable[tuple[Instant, CommitMetadata]], named: Callable[[Instant], str]
 ) -> tuple[str, str] | None:
-    """The schema's text and the file that records it."""
+    """Returns the schema's text and the file that records it."""
     rewritten: tuple[str, str] | None = None
     for instant, metadata in commits:
         if metadata.schema_text is None:
@@ -86,13 +87,13 @@ def _latest_schema(
 
 
 def commit_label(instant: Instant) -> str:
-    """How messages name a commit whose file is not known."""
+    """Returns the name that messages give a commit whose file is not known."""
     return f"{instant.requested_time}.{instant.action}"
 
 
 @dataclass(frozen=True, slots=True)
 class InternalField:
-    """`type` is a primitive's text, or `record`, `array` (child `element`), `map` (children `key` and `value`)."""
+    """A field. `type` is a primitive's text, `record`, `array` (child `element`) or `map` (`key` and `value`)."""
 
     id: int
     name: str
@@ -103,13 +104,13 @@ class InternalField:
 
 @dataclass(frozen=True, slots=True)
 class InternalSchema:
-    """One version of a table's schema: the instant that set it as a number, 0 before the first change."""
+    """One version of a table's schema. `version` is the instant that set it, as a number; 0 before the first change."""
 
     version: int
     fields: tuple[InternalField, ...]
 
     def walk(self) -> Iterator[InternalField]:
-        """Every field, nested ones too."""
+        """Yields every field, nested ones too."""
         pending = list(self.fields)
         while pending:
             field = pending.pop()
@@ -119,19 +120,19 @@ class InternalSchema:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSource:
-    """Where a column is in an older file: under `source`, or missing (None). No `children` where it is as needed."""
+    """Where a column is in an older file: at `source`, or missing (None). No `children`: its fields are as needed."""
 
     name: str
     source: str | None
     children: tuple[ColumnSource, ...] = ()
 
     def to_json(self) -> list[Any]:
-        """The value as a JSON array."""
+        """Returns the value as a JSON array."""
         return [self.name, self.source, [child.to_json() for child in self.children]]
 
     @staticmethod
     def from_json(value: list[Any]) -> ColumnSource:
-        """The value of `to_json`."""
+        """Returns the value of an array of `to_json`."""
         name, source, children = value
         return ColumnSource(name, source, tuple(ColumnSource.from_json(child) for child in children))
 
@@ -148,12 +149,12 @@ class SchemaHistory:
         return self.schemas[-1]
 
     def up_to(self, requested_time: str) -> SchemaHistory:
-        """The history as a query of an older instant sees it (InternalSchemaUtils.searchSchema); never empty."""
+        """Returns the history that a query of an older instant sees (InternalSchemaUtils.searchSchema); never empty."""
         version = _version(requested_time)
         return SchemaHistory(tuple(schema for schema in self.schemas if schema.version <= version) or self.schemas[:1])
 
     def to_json(self) -> list[list[Any]]:
-        """What a task needs: versions, each with the columns' sources in its files, as JSON."""
+        """Returns what a task needs as JSON: versions, each with the columns' sources in its files."""
         return [
             [schema.version, [source.to_json() for source in column_sources(schema, self.latest)]]
             for schema in self.schemas
@@ -161,8 +162,8 @@ class SchemaHistory:
 
 
 def internal_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory | None:
-    """The schema history of the table; None, after one listing, when schema-on-read never changed it. A history file
-    whose instant is not committed on `timeline`, the active one, does not count. Raises CorruptFileError naming the
+    """Returns the schema history of the table; None, after one listing, when schema-on-read never changed it. A history
+    file counts only when its instant is committed on `timeline`, the active one. Raises CorruptFileError naming the
     file, StorageError.
     """
     commits = timeline.commits()
@@ -186,8 +187,8 @@ def internal_schema_history(storage: Storage, timeline: Timeline) -> SchemaHisto
 
 
 def sources_at(history: Sequence[Sequence[Any]], requested_time: str) -> tuple[ColumnSource, ...]:
-    """Where the query's columns are in a file of the instant, from SchemaHistory.to_json; empty where names find them.
-    The schemas may or may not list the `_hoodie_*` columns; what they do not list is read by name.
+    """Returns where the query's columns are in a file of the instant, from SchemaHistory.to_json; empty when names find
+    them. The schemas may or may not list the `_hoodie_*` columns; columns that they do not list are read by name.
     """
     version = _version(requested_time)
     chosen = history[0]
@@ -198,18 +199,18 @@ def sources_at(history: Sequence[Sequence[Any]], requested_time: str) -> tuple[C
 
 
 def renamed_columns(history: Sequence[Sequence[Any]] | None) -> frozenset[str]:
-    """The query's columns that files may have under another name or not at all, from SchemaHistory.to_json."""
+    """Returns the query's columns that files may lack, or have under another name, from SchemaHistory.to_json."""
     sources = (ColumnSource.from_json(source) for entry in history or () for source in entry[1])
     return frozenset(source.name for source in sources if source.children or source.source != source.name)
 
 
 def _version(requested_time: str) -> int:
-    """An instant as a schema version; what is no instant, as a file may claim, is older than all."""
+    """Returns an instant as a schema version. A text that is no instant, as a file may claim, is older than all."""
     return int(requested_time) if is_time(requested_time) else 0
 
 
 def column_sources(file: InternalSchema, query: InternalSchema) -> tuple[ColumnSource, ...]:
-    """Where the query's columns are in a file of schema `file` (InternalSchemaMerger); empty where names find them."""
+    """Returns where columns are in a file of schema `file` (InternalSchemaMerger); empty when names find them."""
     return _sources({field.id: field for field in file.walk()}, file.fields, query.fields)
 
 
@@ -232,7 +233,7 @@ def _sources(
 
 
 def parse_schema_history(text: str, *, path: str) -> list[InternalSchema]:
-    """The schemas of a `.schemacommit` file, oldest first. Raises CorruptFileError naming `path`."""
+    """Returns the schemas of a `.schemacommit` file, oldest first. Raises CorruptFileError naming `path`."""
     if len(text) > _MAX_BYTES:
         raise CorruptFileError(f"{len(text)} characters are too many for a schema", path=path)
     items = load_object(text.encode(), path=path).get("schemas")

@@ -1,4 +1,4 @@
-"""Pure questions to a timeline: values in, values out, no storage."""
+"""Answers questions about a timeline from its instants alone, without storage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, complete
 from hudi_core.timeline.instant_time import parse_instant
 
 LONG_AGO: Final = 10**10
-"""The seconds since a time that is no date, as that of a bootstrap: 317 years."""
+"""The seconds since a time that is no date, such as that of a bootstrap: 317 years."""
 
 
 class Timeline:
@@ -23,7 +23,7 @@ class Timeline:
 
     @classmethod
     def in_order(cls, instants: Iterable[Instant]) -> Timeline:
-        """The timeline of instants that are in timeline order already."""
+        """Returns the timeline of instants that are in timeline order already."""
         timeline = cls()
         timeline.instants = tuple(instants)
         return timeline
@@ -61,11 +61,11 @@ class Timeline:
         return self.filter(lambda instant: not instant.is_completed)
 
     def pending_changes(self) -> Timeline:
-        """The pending instants without savepoints, which have the requested times of their commits."""
+        """Returns the pending instants without savepoints, which have the requested times of their commits."""
         return self.pending().filter(lambda instant: instant.action != Action.SAVEPOINT)
 
     def commits(self) -> Timeline:
-        """Completed commit, deltacommit and replacecommit instants, completed compactions and clusterings included."""
+        """Returns completed commits, deltacommits and replacecommits, with completed compactions and clusterings."""
         return self.filter(lambda instant: instant.is_completed and instant.action in COMMIT_ACTIONS)
 
     def pending_compactions(self) -> Timeline:
@@ -75,12 +75,12 @@ class Timeline:
         return self.pending().of_actions(Action.LOG_COMPACTION)
 
     def visible_writes(self) -> Timeline:
-        """What makes a file slice visible: completed commits and pending compactions (AbstractTableFileSystemView)."""
+        """Returns what makes slices visible: completed commits, pending compactions (AbstractTableFileSystemView)."""
         pending = {Action.COMPACTION}
         return self.filter(lambda instant: instant.action in (COMMIT_ACTIONS if instant.is_completed else pending))
 
     def savepoints(self) -> frozenset[str]:
-        """The requested times of the commits that completed savepoints keep."""
+        """Returns the requested times of the commits that completed savepoints keep."""
         return self.completed().of_actions(Action.SAVEPOINT).requested_times
 
     def before(self, time: str) -> Timeline:
@@ -99,11 +99,11 @@ class Timeline:
         return self.instants[-1] if self.instants else None
 
     def last_completed(self) -> Instant | None:
-        """The latest completed instant, by requested time."""
+        """Returns the latest completed instant, by requested time."""
         return self.completed().last()
 
     def find(self, requested_time: str, action: str) -> Instant | None:
-        """The instant at `requested_time` in the class of `action`: `compaction` also finds its completed `commit`."""
+        """Returns the instant at `requested_time` in the class of `action`: `compaction` also finds a `commit`."""
         return self._by_class.get((requested_time, completed_action(action)))
 
     @cached_property
@@ -114,7 +114,7 @@ class Timeline:
         return instants
 
     def get(self, requested_time: str, action: str) -> Instant:
-        """As find; raises TimelineError when there is none."""
+        """Returns the instant that find does. Raises TimelineError when there is none."""
         instant = self.find(requested_time, action)
         if instant is None:
             message = f"the timeline holds no {action} at instant {requested_time}"
@@ -131,12 +131,14 @@ class Timeline:
         return next((instant.requested_time for instant in self.instants if instant.requested_time not in saved), None)
 
     def contains_or_before_start(self, requested_time: str) -> bool:
-        """As containsOrBeforeTimelineStarts: what is older was archived; of `commits()`: whether it is committed."""
+        """Whether an instant is on the timeline, or before its start and so archived (containsOrBeforeTimelineStarts).
+        In `commits()`, that means whether it is committed.
+        """
         return requested_time in self.requested_times or (self.start is not None and requested_time < self.start)
 
 
 def seconds_since(time: str, now: datetime, zone: str) -> int:
-    """The seconds since a time of a timeline in `zone` (instant_time.zone_of); LONG_AGO where it is no date."""
+    """Returns the seconds since a time of a timeline in `zone` (instant_time.zone_of); LONG_AGO when it is no date."""
     try:
         return int((now - parse_instant(time, zone)).total_seconds())
     except TimelineError:
@@ -144,12 +146,12 @@ def seconds_since(time: str, now: datetime, zone: str) -> int:
 
 
 def age_of(instant: Instant, now: datetime, zone: str) -> int:
-    """The seconds since an instant was requested; see seconds_since."""
+    """Returns the seconds since an instant was requested; see seconds_since."""
     return seconds_since(instant.requested_time, now, zone)
 
 
 def pending_longer_than(timeline: Timeline, seconds: int, now: datetime, zone: str) -> Iterator[tuple[Instant, int]]:
-    """The pending instants requested more than `seconds` before `now`, oldest first, with their ages in seconds."""
+    """Yields the pending instants requested more than `seconds` before `now`, oldest first, with their ages."""
     for instant in timeline.pending():
         age = age_of(instant, now, zone)
         if age > seconds:

@@ -1,4 +1,4 @@
-"""The claim: at most one live process runs an instant. When an owner is dead, and who decides first: claim_file.py."""
+"""The claim: at most one live process runs an instant. claim_file.py says when an owner is dead, and who decides."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _INSTANT = re.compile(r"^\d{1,32}$")
 
 
 class Claim:
-    """A claim that this process holds, with its heartbeat thread; as a context manager it releases at the end."""
+    """A claim that this process holds, with its heartbeat thread. The context manager releases the claim at the end."""
 
     def __init__(self, storage: Storage, folder: ClaimFolder, record: ClaimRecord) -> None:
         self.instant, self.epoch, self.owner = folder.instant, record.epoch, record.owner
         self._storage, self._folder, self._record = storage, folder, record
         self._released = self._has_beaten = False
         self._seen: FileInfo | None = None
-        """The claim file as it was listed when its content was found to be ours."""
+        """The listed claim file, as it was when its content was found to be ours."""
         self._decided_by: int | None = None
         self.decided: Decision | None = None
-        """An earlier owner's decision that may not be carried out yet; Completer does so before anything else."""
+        """An earlier owner's decision that is perhaps not carried out yet; Completer does that before anything else."""
         self.may_have_decided = False
-        """Whether this owner's own decision is on record, or may be: what it wrote is no longer its own to delete."""
+        """Whether this owner's own decision is or may be on record: then this owner may not delete its files."""
         self.is_over = False
-        """Set where the instant is over: the release removes its claims, too."""
+        """Whether the instant is over: then the release removes its claims, too."""
         self.heartbeat = Heartbeat(
             self._beat,
             interval_seconds=record.interval_ms / 1000,
@@ -59,7 +59,7 @@ class Claim:
         self.release()
 
     def check(self) -> None:
-        """Raises ConflictError unless the claim is ours and alive, with no earlier decision left to carry out."""
+        """Raises ConflictError unless the claim is ours and alive, and no earlier decision is left to carry out."""
         self.check_owner()
         if self.decided is not None:
             message = f"an earlier run decided to complete instant {self.instant} and was cut off"
@@ -67,20 +67,20 @@ class Claim:
             raise ConflictError(message, path=self._folder.decision(self._decided_by or self.epoch), remedy=remedy)
 
     def check_owner(self) -> None:
-        """As check, whatever earlier owners decided."""
+        """Raises ConflictError unless the claim is ours and alive, whatever earlier owners decided."""
         self.heartbeat.check()
         files = {info.path: info for info in self._storage.list_files(self._folder.path)}
         highest = max(epochs_of(info.name for info in files.values()), default=self.epoch)
         if highest != self.epoch:
             raise self._lost(f"was taken over (epoch {highest}, this run has {self.epoch})", self._record.path)
         listed = files.get(self._record.path)
-        # A file of the size and time at which ours was read needs no second reading.
+        # A file that has the size and time of ours when it was read needs no second reading.
         if listed is None or (listed != self._seen and not self._is_on_record()):
             raise self._lost("was removed", self._record.path)
         self._seen = listed
 
     def decide(self, decision: Decision) -> None:
-        """Records what this owner is about to complete. Raises ConflictError when a successor closed the epoch."""
+        """Records the decision. Raises ConflictError when a successor closed the epoch, or when the claim is lost."""
         self.may_have_decided = True
         try:
             decide(self._storage, self._folder, self.epoch, decision)
@@ -90,21 +90,21 @@ class Claim:
         try:
             self.check_owner()
         except ConflictError:
-            # One that took over has seen the decision, and carries it out. One that is done with the instant removed
-            # our claim before that, and nobody will look at the decision.
+            # A successor that took over has seen the decision, and carries it out. A successor that is done with the
+            # instant removed our claim before the decision came, and nobody will look at the decision.
             if not self._is_on_record():
                 self._storage.delete(self._folder.decision(self.epoch))
                 self.may_have_decided = False
             raise
 
     def settle(self, *, abandoned: bool = False) -> None:
-        """Ends the earlier owner's decision, carried out or (`abandoned`) not possible: the instant is ours to run."""
+        """Ends the earlier owner's decision, which was carried out or `abandoned`: this owner may run the instant."""
         if abandoned and self._decided_by is not None:
             abandon(self._storage, self._folder, self._decided_by)
         self.decided = None
 
     def decided_ago(self) -> float:
-        """Seconds since the last sign of life of the owner that decided, by the storage's clock."""
+        """Returns the seconds since the last sign of life of the owner that decided, by the storage's clock."""
         folder, epoch = self._folder, self._decided_by or self.epoch
         signs = {folder.decision(epoch), folder.heartbeat(epoch), folder.released(epoch)}
         seen = (info.modified for info in self._storage.list_files(folder.path) if info.path in signs)
@@ -113,7 +113,7 @@ class Claim:
     def close_earlier(self, epochs: Iterable[int]) -> None:
         """Keeps the owners of `epochs` from completing the instant; this claim adopts the latest of their decisions."""
         for epoch in sorted(epochs):
-            self._has_beaten = True  # this may take long, and then the claim's own time is long past
+            self._has_beaten = True  # to close epochs may take long: then the claim's own time is no sign of life
             decision = close(self._storage, self._folder, epoch)
             if decision is not None:
                 self.decided, self._decided_by = decision, epoch
@@ -128,13 +128,13 @@ class Claim:
             epochs, listed = epochs_of(info.name for info in files.values()), files.get(self._record.path)
             ours = listed is not None and (listed == self._seen or self._is_on_record())
             is_last = ours and epochs[-1] == self.epoch
-            if is_last or not epochs:  # first: once released, it is the next owner's
+            if is_last or not epochs:  # before the release: after it the heartbeat file is the next owner's
                 self._storage.delete(self._folder.hudi_heartbeat)
             if self.is_over:
                 forget_claims(self._storage, self.instant, files)
             else:
                 if ours:  # else the instant is over, and a later owner removed all of its claims
-                    with suppress(StorageExistsError):  # an earlier call got that far and failed behind it
+                    with suppress(StorageExistsError):  # an earlier call created the file and failed after that
                         self._storage.create_exclusive(self._folder.released(self.epoch), b"")
                 if self._folder.heartbeat(self.epoch) in files and (ours or self.epoch not in epochs):
                     self._storage.delete(self._folder.heartbeat(self.epoch))
@@ -149,13 +149,13 @@ class Claim:
         )
 
     def _is_on_record(self) -> bool:
-        """Whether the file of this epoch is ours: another owner may have the number of one that was removed by hand."""
+        """Whether the claim file of this epoch is ours; after a removal by hand, another owner may have its number."""
         with suppress(StorageNotFoundError):
             return self._record.token.encode() in self._storage.read(self._record.path)
         return False
 
     def _beat(self) -> None:
-        """The first sign of life for our processes is the claim itself, for Hudi's writers the heartbeat."""
+        """Writes a sign of life. At first our processes see the claim file itself; Hudi's writers see the heartbeat."""
         if self._has_beaten:
             self._storage.write(self._folder.heartbeat(self.epoch), b"")
         self._has_beaten = True
@@ -171,9 +171,10 @@ def claim(
     interval_ms: int = 60_000,
     tolerable_misses: int = 2,
 ) -> Claim:
-    """Makes this process the owner of `instant`, with its heartbeat running, after one that released it, is provably
-    dead, or whose heartbeat expired by its own interval, on the storage's clock or against `now` (seconds since the
-    epoch). Raises ConflictError, naming owner and time, when that may be alive or another process took over first.
+    """Makes this process the owner of `instant` and starts its heartbeat. The last owner must have released the
+    instant, be provably dead, or have a heartbeat that expired by its own interval, on the storage's clock or against
+    `now` (seconds since the epoch). Raises ConflictError, with owner and time, when the last owner may be alive, or
+    when another process took over first. Raises ConfigError for an instant or an interval that is not valid.
     """
     if _INSTANT.match(instant) is None:
         raise ConfigError(
@@ -184,7 +185,7 @@ def claim(
         raise ConfigError(f"heartbeat interval {interval_ms} ms with {tolerable_misses} misses is out of bounds")
     folder = ClaimFolder(instant)
     token = uuid.uuid4().hex
-    hold_token(token)  # before the file shows: no thread of this process may take it for left behind
+    hold_token(token)  # before the file shows: else a thread of this process could take it for an abandoned one
     try:
         for _ in range(_ATTEMPTS):
             earlier, last = _earlier_epochs(storage, folder, now)
@@ -193,7 +194,7 @@ def claim(
             with suppress(StorageExistsError):  # another process won the race for this epoch
                 storage.create_exclusive(record.path, record.encode())
                 claimed = Claim(storage, folder, record)
-                # After our epoch shows: an owner that decides now sees its successor, or we see the decision.
+                # After our claim file shows: an owner that decides now sees its successor, or we see the decision.
                 claimed.close_earlier(earlier)
                 claimed.heartbeat.start()
                 return claimed
@@ -206,7 +207,7 @@ def claim(
 
 
 def _earlier_epochs(storage: Storage, folder: ClaimFolder, now: Callable[[], float] | None) -> tuple[list[int], int]:
-    """The epochs that may be succeeded, and the last number in use; ConflictError while the last owner may be alive."""
+    """Returns the epochs to succeed, and the last number. Raises ConflictError while the last owner may be alive."""
     files = {info.path: info for info in storage.list_files(folder.path)}
     epochs = epochs_of(info.name for info in files.values())
     age = silence(storage, folder, files, epochs[-1], now) if epochs else None

@@ -1,21 +1,19 @@
-"""The claim files of an instant (model.names): their content, whether the instant is free, when the owner of a claim is
-dead, and their removal; and the recorded decision of an owner to complete the instant.
+"""The claim files of an instant (model.names): when it is free, when an owner is dead, its decision to complete it.
 
-An owner is dead that released the instant, whose process is gone, or whose heartbeat is silent for too long. owner.py
-says whether a process is provably gone, also for locks; writer_heartbeats.py which writes of Hudi have failed.
+An owner is dead when it released the instant, when its process is gone, or when its heartbeat is silent for too long.
+owner.py says whether a process is provably gone, also for locks. writer_heartbeats.py says which writes of Hudi failed.
 
-`<epoch>.decision` beside the claim of that epoch is created exclusively, by one of two (docs/decisions/0009): by the
-owner, with the very file that it is about to put on the timeline, or by its successor, to close the epoch. Which of
-them is first decides:
-- the successor: the old owner can never complete, however late it wakes up, and what it wrote may be rolled back;
-- the owner: the successor puts the same file under the same name, so that it does not matter which of the two requests
-  arrives, nor whether one that timed out arrives late. A check before the put could not do this: a process may be
-  stopped between the two. It is what makes layout 2 as safe as layout 1, where two owners that draw two completion
-  times would both create a completed file.
+Either the owner or its successor creates `<epoch>.decision` beside the claim of that epoch, exclusively
+(docs/decisions/0009): the owner with the very file that it is about to put on the timeline, the successor to close the
+epoch. The first of them decides:
+- the successor: the old owner can never complete, however late it wakes up, and its files may be rolled back;
+- the owner: the successor puts the same file under the same name, so either request may arrive, also late. A check
+  before the put could not do this: a process may be stopped between check and put. In layout 2, two owners without
+  decisions would draw two completion times and create two completed files.
 
-A decision that would lose rows by now is abandoned instead (services/decided_completion.py). Then a late request would
-complete what was rolled back, so it is not abandoned before the owner has been silent for longer than a request can
-take (storage.base.LATE_SECONDS). commit.Completer.finish_decided carries a decision out.
+A decision that would lose rows by now is abandoned (services/decided_completion.py). Then a late request of its owner
+would complete an instant that was rolled back. So a decision is abandoned only when its owner has been silent for
+longer than a request can take (storage.base.LATE_SECONDS). commit.Completer.finish_decided carries a decision out.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ClaimRecord:
-    """The content of a claim file. `claimed`: seconds by the storage's clock, 0 where it was not read from a file."""
+    """The content of a claim file. `claimed` is in seconds by the storage's clock; 0 where no file was read."""
 
     path: str
     epoch: int
@@ -49,11 +47,11 @@ class ClaimRecord:
 
     @property
     def tolerance_seconds(self) -> float:
-        """How old a heartbeat may be (HoodieHeartbeatClient.isHeartbeatExpired): no claim holds an instant for good."""
+        """The seconds that a heartbeat may be old, up to MAX_SILENCE_MS (HoodieHeartbeatClient.isHeartbeatExpired)."""
         return min(self.interval_ms * self.tolerable_misses, MAX_SILENCE_MS) / 1000
 
     def encode(self) -> bytes:
-        """The file's content."""
+        """Returns the content of the claim file."""
         body = {
             "version": _VERSION,
             "token": self.token,
@@ -65,7 +63,7 @@ class ClaimRecord:
 
     @staticmethod
     def decode(data: bytes, *, path: str, epoch: int, claimed: float) -> ClaimRecord:
-        """The inverse of encode; raises CorruptFileError naming `path` for anything else."""
+        """Reads the bytes that encode wrote. Raises CorruptFileError with `path` for any other bytes."""
         value = parse_own(data, "the claim", path=path)
         if value.get("version") != _VERSION or not isinstance(value.get("owner"), dict):
             raise damaged("the claim has no owner or another version", path)
@@ -79,14 +77,14 @@ class ClaimRecord:
 
 
 def current_claim(storage: Storage, instant: str) -> ClaimRecord | None:
-    """The claim with the highest epoch, released or not; None when the instant was never claimed."""
+    """Returns the claim with the highest epoch, released or not; None when the instant has no claims."""
     folder = ClaimFolder(instant)
     epochs = epochs_on_record(storage, folder)
     return read_claim(storage, folder, epochs[-1]) if epochs else None
 
 
 def is_free(storage: Storage, instant: str) -> bool:
-    """Whether a takeover would change nothing: released, without a decision to carry out, and without a heartbeat."""
+    """Returns whether the instant has no claim that is not released, no decision to carry out and no heartbeat."""
     folder = ClaimFolder(instant)
     files = storage.list_files(folder.path)
     names = [info.name for info in files]
@@ -99,27 +97,27 @@ def is_free(storage: Storage, instant: str) -> bool:
 
 
 def is_decided(storage: Storage, instant: str) -> bool:
-    """Whether an owner of the instant decided to complete it and its claims are still there."""
+    """Returns whether a decision to complete the instant is on record beside its claims."""
     folder = ClaimFolder(instant)
     return any(find_decision(storage, folder, epoch) is not None for epoch in epochs_on_record(storage, folder))
 
 
 def claimed_instants(storage: Storage) -> frozenset[str]:
-    """The instants with claims, whatever became of them; one listing."""
+    """Returns the instants with claims, live or not, by one listing."""
     return frozenset(folder.rpartition("/")[2] for folder in storage.list_folders(CLAIMS))
 
 
 def has_let_go(storage: Storage, instant: str) -> bool:
-    """Whether the last owner released the instant: a heartbeat of Hudi that is there now is another writer's."""
+    """Returns whether the last owner released the instant: then a heartbeat of Hudi belongs to another writer."""
     return is_released(info.name for info in storage.list_files(ClaimFolder(instant).path))
 
 
 def forget_claims(storage: Storage, instant: str, listed: Mapping[str, FileInfo] | None = None) -> None:
-    """Removes all claims of an instant that is over: completed, or no longer on the timeline. Idempotent. Claims of an
-    instant that may be run again are kept: its epochs distinguish attempts, in their claims and in the names of their
-    files. The highest epoch is deleted last: an owner of an earlier one that wakes up meanwhile finds it, or nothing,
-    and never its own as the highest. A claim is deleted before its decision: a task that finds the claim without one is
-    not of an attempt that is over (markers.check_attempt). `listed` are the files of the claims' folder by path.
+    """Removes all claims of an instant that is over: completed, or no longer on the timeline. Idempotent. The caller
+    keeps the claims of an instant that may be run again: its epochs distinguish attempts, in their claims and in the
+    names of their files. The highest epoch is deleted last: an earlier owner that wakes up never finds its own epoch as
+    the highest. A claim is deleted before its decision: a task that finds a claim without a decision belongs to an
+    attempt that goes on (markers.check_attempt). `listed` has the files of the claims' folder by path.
     """
     folder = ClaimFolder(instant)
     files = storage.list_files(folder.path) if listed is None else list(listed.values())
@@ -139,12 +137,12 @@ def forget_claims(storage: Storage, instant: str, listed: Mapping[str, FileInfo]
 
 
 def epochs_on_record(storage: Storage, folder: ClaimFolder) -> list[int]:
-    """The epochs of the claims in a folder, ascending."""
+    """Returns the epochs of the claims in a folder, ascending."""
     return epochs_of(info.name for info in storage.list_files(folder.path))
 
 
 def read_claim(storage: Storage, folder: ClaimFolder, epoch: int) -> ClaimRecord:
-    """The claim of an epoch; raises ConflictError when it was removed meanwhile."""
+    """Reads the claim of an epoch. Raises ConflictError when the claim was removed meanwhile."""
     path = folder.claim(epoch)
     try:
         claimed = storage.stat(path).modified
@@ -154,7 +152,7 @@ def read_claim(storage: Storage, folder: ClaimFolder, epoch: int) -> ClaimRecord
 
 
 def is_live(storage: Storage, instant: str, epoch: int, *, now: Callable[[], float] | None = None) -> bool:
-    """Whether the owner of `epoch` may still run the instant: neither released nor succeeded, dead or expired."""
+    """Returns whether the owner of `epoch` may still run the instant: not released, succeeded, dead or silent."""
     folder = ClaimFolder(instant)
     files = {info.path: info for info in storage.list_files(folder.path)}
     epochs = epochs_of(info.name for info in files.values())
@@ -162,7 +160,7 @@ def is_live(storage: Storage, instant: str, epoch: int, *, now: Callable[[], flo
 
 
 def wrote_until(storage: Storage, instant: str, claimed: ClaimRecord) -> float:
-    """Until when an owner that is not live may have written: its release, else as long as it may be silent."""
+    """Returns until when an owner that is not live may have written, in seconds by the storage's clock."""
     folder = ClaimFolder(instant)
     times = {info.path: info.modified for info in storage.list_files(folder.path)}
     last = max(claimed.claimed, times.get(folder.heartbeat(claimed.epoch), 0.0))
@@ -172,7 +170,7 @@ def wrote_until(storage: Storage, instant: str, claimed: ClaimRecord) -> float:
 def silence(
     storage: Storage, folder: ClaimFolder, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
 ) -> float | None:
-    """Seconds since the last sign of life of an epoch's owner, by the folder's files; None when it may be succeeded."""
+    """Returns the seconds since the owner's last sign of life, by the folder's files; None if it may be succeeded."""
     if folder.released(epoch) in files:
         return None
     record = read_claim(storage, folder, epoch)
@@ -189,30 +187,30 @@ _CLOSED: Final = json.dumps({"version": _VERSION, "closed": True}).encode()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The completed file of an instant: its pending `action` (`compaction`); no `completion_time` in layout 1."""
+    """A decision to complete the pending `action` with the file `content`. `completion_time` is None in layout 1."""
 
     action: str
     completion_time: str | None
     content: bytes
     known: frozenset[str] = frozenset()
-    """The commits that were completed on the timeline then, by requested time."""
+    """The requested times of the commits that were completed on the timeline at the decision."""
 
 
 def decide(storage: Storage, folder: ClaimFolder, epoch: int, decision: Decision) -> None:
-    """Records the decision; raises ConflictError when a successor closed the epoch or decided otherwise."""
+    """Records the decision. Raises ConflictError when the epoch is closed or has another decision."""
     data = _encode(decision)
     path = folder.decision(epoch)
     try:
         storage.create_exclusive(path, data)
     except StorageExistsError as error:
-        if _read(storage, path) != data:  # the same bytes: our own request arrived although its answer was lost
+        if _read(storage, path) != data:  # equal bytes: our own request arrived, and only its answer was lost
             raise ConflictError(
                 "a new owner closed this run of the instant", path=path, remedy="leave the instant to its new owner"
             ) from error
 
 
 def close(storage: Storage, folder: ClaimFolder, epoch: int) -> Decision | None:
-    """Keeps the owner of `epoch` from deciding any more; its decision, if that was first. Raises CorruptFileError."""
+    """Closes `epoch` to decisions; returns the owner's decision if that was first. Raises CorruptFileError."""
     path = folder.decision(epoch)
     try:
         storage.create_exclusive(path, _CLOSED)
@@ -222,13 +220,13 @@ def close(storage: Storage, folder: ClaimFolder, epoch: int) -> Decision | None:
 
 
 def find_decision(storage: Storage, folder: ClaimFolder, epoch: int) -> Decision | None:
-    """The decision on record of an epoch; None when it is closed, or still open. Raises CorruptFileError."""
+    """Returns the recorded decision of an epoch; None when the epoch is closed or open. Raises CorruptFileError."""
     path = folder.decision(epoch)
     return _decode(_read(storage, path), path) if storage.exists(path) else None
 
 
 def abandon(storage: Storage, folder: ClaimFolder, epoch: int) -> None:
-    """Turns a decision that may not be carried out any more, and whose put is over, into a closed epoch."""
+    """Closes an epoch whose decision may not be carried out any more. The put of its owner must be over."""
     storage.write(folder.decision(epoch), _CLOSED)
 
 
@@ -242,7 +240,7 @@ def _read(storage: Storage, path: str) -> bytes:
 
 
 def _encode(decision: Decision) -> bytes:
-    """A line of JSON with action, completion time and the commits known, then the bytes of the completed file."""
+    """Returns a line of JSON with action, completion time and known commits, then the bytes of the completed file."""
     head = {
         "version": _VERSION,
         "action": decision.action,

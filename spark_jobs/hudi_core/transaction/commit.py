@@ -1,16 +1,15 @@
-"""The only place that completes an instant; a death before its decision leaves it inflight, to be run or rolled back.
+"""The only place that completes an instant. An instant without a decision is run again or rolled back.
 
-Under the table lock, in this order (HoodieBackedTableMetadataWriter and BaseHoodieTableServiceClient.completeCompaction
-of Hudi 0.15):
-1. the metadata table is updated with the new files, under the same instant. A death behind it, before the decision,
-   completes nothing: readers of the metadata table accept blocks of completed data instants only. The next owner
-   closes the epoch and rolls this attempt back (services/rollback/failed_attempt.py), in the metadata table as well;
-   or it runs the instant again (services/lifecycle.py), when reconcile.py removes the base files of the attempt that
-   lost.
-2. the owner records its decision (claim_file.py): from there on the instant completes with these bytes and, in layout
-   2, at this completion time, by this owner or by its successor, unless that would lose rows by then
-   (services/decided_completion.py).
-3. the data timeline's completed file is created, which makes both visible at once.
+Completer works under the table lock, in this order (HoodieBackedTableMetadataWriter and
+BaseHoodieTableServiceClient.completeCompaction of Hudi 0.15):
+1. It updates the metadata table with the new files, under the same instant. A death after this step, before the
+   decision, completes nothing: readers of the metadata table accept blocks of completed data instants only. The next
+   owner closes the epoch and rolls this attempt back (services/rollback/failed_attempt.py), in the metadata table as
+   well. Or it runs the instant again (services/lifecycle.py); then reconcile.py removes the lost attempt's base files.
+2. It records the owner's decision (claim_file.py). From then on the owner or its successor completes the instant with
+   these bytes and, in layout 2, at this completion time. The decision is abandoned only where rows would be lost
+   (services/decided_completion.py), or where another writer rolled the instant back.
+3. It creates the completed file on the data timeline, which makes data and metadata table visible at once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.locks.base import TableLock
 
 WhyNot = Callable[[Decision, Timeline], str | None]
-"""Why a decision may no longer be carried out on the timeline, read under the lock; None where it may."""
+"""Returns why a decision may not be carried out on the timeline, read under the lock; None where it may."""
 CheckOwner = Callable[[], None]
 """Raises LockError when the table lock is lost, ConflictError when the instant has another owner."""
 Publish = Callable[[CheckOwner], None]
@@ -61,10 +60,10 @@ class Completer:
         preconditions: tuple[Precondition, ...] = (),
     ) -> Instant:
         """Completes the inflight `action` (the pending name, `compaction`) at `instant` with the file `content`.
-        `publish` updates the metadata table, under the lock, with the claim checked on both sides. Raises ConflictError
-        when the instant is no longer this owner's to complete, and whatever `publish`, a precondition or the storage
-        raises. After a StorageError the instant may be completed all the same, now or later, with these very bytes:
-        `finish_decided` of the next claim finds out. Raises TimelineError when `content` is empty.
+        `publish` updates the metadata table, under the lock; the claim is checked before and after it. Raises
+        ConflictError when this owner may no longer complete the instant, TimelineError when `content` is empty, and the
+        errors of `publish`, the preconditions and the storage. After a StorageError the instant may still be completed,
+        now or later, with these very bytes: `finish_decided` of the next claim finds out.
         """
         if not content:
             raise TimelineError("a completed instant must have content", path=self._timeline.folder)
@@ -81,7 +80,7 @@ class Completer:
 
             if publish is not None:
                 publish(check)
-            # A successor that came meanwhile has closed the epoch, so that the decision cannot be recorded.
+            # A successor that came meanwhile has closed the epoch: then the decision cannot be recorded.
             completion_time = None if self._timeline.layout == 1 else self._clock.next(timeline, minimum=instant)
             decision = Decision(action, completion_time, content, timeline.commits().requested_times)
             lock.check()
@@ -89,12 +88,12 @@ class Completer:
             return self._put(instant, decision)
 
     def finish_decided(self, instant: str, *, why_not: WhyNot | None = None) -> Instant | None:
-        """Carries out what an earlier owner of the claim decided and may not have done; None when there is nothing. The
-        instant is then this owner's to run. Every service calls it right after the claim: until then Claim.check
-        refuses. Where `why_not` names a reason, or where the instant is not inflight any more because a foreign writer
-        rolled it back, the decision is abandoned (docs/decisions/0023): a completed file is never, and one that arrives
-        while it is abandoned counts. Raises ConflictError when another owner took over, and for LATE_SECONDS instead of
-        abandoning it: until then the put of that owner may arrive, and would complete an instant that was rolled back.
+        """Carries out an earlier owner's decision, and returns the completed instant. Returns None where no decision is
+        left: then this owner may run the instant. Every service calls it right after the claim: until then Claim.check
+        refuses. The decision is abandoned (docs/decisions/0023) where `why_not` names a reason, or where the instant is
+        no longer inflight because a foreign writer rolled it back. A completed file counts, also one that arrives while
+        the decision is abandoned. Raises ConflictError when another owner took over. For LATE_SECONDS it raises
+        ConflictError and abandons nothing: the earlier owner's put may still arrive.
         """
         decision = self._claim.decided
         if decision is None:
@@ -144,11 +143,11 @@ class Completer:
                 message = "another process completed this instant"
                 remedy = "validate the table's metadata"
                 raise ConflictError(message, path=self._timeline.path_of(completed), remedy=remedy) from error
-            return completed  # the same bytes: an earlier try of this very request arrived although its answer was lost
+            return completed  # equal bytes: an earlier try of this request arrived, and only its answer was lost
 
 
 def check_inflight(timeline: Timeline, instant: str, action: str) -> None:
-    """Raises ConflictError unless `action` at `instant` is inflight: completed by another run, or rolled back."""
+    """Raises ConflictError unless `action` at `instant` is inflight: another run completed it or rolled it back."""
     shown = timeline.find(instant, action)
     if shown is None or shown.state is not State.INFLIGHT:
         state = "no longer on the timeline" if shown is None else f"{shown.state.value} on the timeline"
@@ -162,11 +161,10 @@ def check_inflight(timeline: Timeline, instant: str, action: str) -> None:
 def check_not_rolled_back(
     timeline: Timeline, instant: str, read_target: Callable[[str], str | None], since: Timeline
 ) -> None:
-    """Raises ConflictError when a rollback names `instant` that is pending, or that was not completed on the timeline
-    `since`, which was read before the first file of this attempt. Hudi 1.x makes the check of pending ones before a
-    commit: a rollback that started after ours ended would delete the files that we publish. A completed one has deleted
-    them, although the instant may be inflight again: Hudi's writers with services inline or in threads roll back what
-    they find inflight, and run the plan themselves (BaseHoodieTableServiceClient.compact, cluster).
+    """Raises ConflictError when a rollback of `instant` is pending, or completed since the timeline `since` was read,
+    before this attempt's first file. A pending rollback would delete the files that we publish (Hudi 1.x checks it,
+    too). A completed rollback has deleted them, although the instant may be inflight again: Hudi's writers with own
+    services roll back what they find inflight, and run the plan (BaseHoodieTableServiceClient.compact, cluster).
     """
     before = since.completed().of_actions(Action.ROLLBACK).requested_times
     for rollback in timeline.of_actions(Action.ROLLBACK):

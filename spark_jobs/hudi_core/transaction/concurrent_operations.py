@@ -1,7 +1,7 @@
-"""Reads the file groups of concurrent operations, by which conflict.py decides.
+"""Reads the file groups of concurrent operations, for the rules of conflict.py.
 
 Markers show a conflict before the work (early conflict detection), by the rules of Hudi's direct markers
-(MarkerUtils.getCandidateInstants, DirectMarkerBasedDetectionStrategy); the timeline shows it at the commit.
+(MarkerUtils.getCandidateInstants, DirectMarkerBasedDetectionStrategy). The timeline shows a conflict at the commit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PENDING = _NO_WRITERS | {Action.DELTA_COMMIT, Action.COMMIT}
 
 
 def operation_start_at(timeline: Timeline, instant: str) -> OperationStart:
-    """The state of `timeline`, loaded at the start of the operation at `instant`, for its end (TransactionUtils)."""
+    """Returns the state of `timeline` when the operation at `instant` starts, for its commit (TransactionUtils)."""
     last = timeline.commits().last()
     pending = timeline.pending().of_actions(*_PENDING).requested_times - {instant}
     return OperationStart(None if last is None else last.requested_time, pending)
@@ -36,7 +36,7 @@ def operation_start_at(timeline: Timeline, instant: str) -> OperationStart:
 @dataclass(frozen=True, slots=True)
 class ConflictCheck:
     """The precondition of a commit: no conflict with concurrent operations, on the timeline as it is under the lock.
-    `live` gives the instants with a fresh heartbeat; it is called only where `blocks_on_requested` (see judge).
+    `live` returns the instants with a fresh heartbeat; it is called only with `blocks_on_requested` (see judge).
     """
 
     active: ActiveTimeline
@@ -52,7 +52,7 @@ class ConflictCheck:
         refuse(self.conflicts(timeline))
 
     def conflicts(self, timeline: Timeline) -> list[tuple[ConcurrentOperation, str]]:
-        """See judge. Raises FormatError for a plan or metadata that cannot be read."""
+        """Returns the conflicting operations with messages. Raises FormatError for unreadable plans or metadata."""
         others, rules = self._others(timeline), RULES[self.release]
         start, merge_on_read = self.operation_start, self.merge_on_read
         chosen = candidates(self.this, others, start, self.strategy, rules, merge_on_read=merge_on_read)
@@ -71,7 +71,7 @@ class ConflictCheck:
 
 
 def read_operation(active: ActiveTimeline, other: Other) -> ConcurrentOperation | None:
-    """What an instant did or plans to do; None when it was rolled back or archived since the listing."""
+    """Reads an instant's operation, done or planned; None when it was rolled back or archived since the listing."""
     instant, groups = other.instant, frozenset[FileGroupId]()
     kind = rolls_back = None
     with suppress(StorageNotFoundError):
@@ -88,14 +88,14 @@ def read_operation(active: ActiveTimeline, other: Other) -> ConcurrentOperation 
 
 
 def changed_groups(metadata: CommitMetadata, instant: Instant) -> set[FileGroupId]:
-    """The file groups that a commit wrote and replaced; of an inflight one, those that it recorded to write."""
+    """Returns the file groups that a completed commit wrote and replaced, or that an inflight one recorded to write."""
     written = metadata.partition_to_write_stats.items()
     groups = {FileGroupId(partition, stat.file_id) for partition, stats in written for stat in stats}
     return groups | set(metadata.replaced_file_groups()) if instant.is_completed else groups
 
 
 def marked_groups(markers: Mapping[str, Iterable[Marker]]) -> dict[FileGroupId, str]:
-    """The file groups that have markers, each with its earliest instant; names of no data file are ignored."""
+    """Returns the file groups that have markers, each with its earliest instant. Other names are ignored."""
     earliest: dict[FileGroupId, str] = {}
     for instant, announced in sorted(markers.items()):
         for marker in announced:
@@ -106,7 +106,7 @@ def marked_groups(markers: Mapping[str, Iterable[Marker]]) -> dict[FileGroupId, 
 
 
 def rivals(instants: Iterable[str], instant: str, timeline: Timeline, live: Iterable[str]) -> list[str]:
-    """The instants whose markers count against `instant`: requested before it, alive, no service that yields."""
+    """Returns the instants whose markers count against `instant`, sorted: earlier, alive, and no yielding service."""
     services = timeline.pending().of_actions(*_NO_WRITERS).requested_times
     return sorted(other for other in set(instants) & set(live) if other < instant and other not in services)
 

@@ -1,10 +1,9 @@
-"""Optimistic concurrency: which concurrent operations a commit is compared with, and whether it may proceed. Pure. What
-those others write: concurrent_operations.py.
+"""Optimistic concurrency, without I/O: the operations that a commit is compared with, and whether it may proceed.
 
 The rules are those of Hudi's ConflictResolutionStrategy classes in the release that wrote the table's version
 (TableVersion.conflict_release): 0.15.0 for version 6, 1.0.2 for version 8, 1.2.0 for version 9. Two operations conflict
-when they changed the same file group; strategies and releases differ in which of the others count. All comparisons of
-times are comparisons of text.
+when they changed the same file group; strategies and releases differ in the operations that count. Times are compared
+as text.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ _REWRITING: Final = frozenset({Action.COMPACTION, Action.CLUSTERING})
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRules:
-    """What the releases differ in when they choose the operations to compare with."""
+    """The rules for the choice of operations to compare with, which differ by release."""
 
     pending_after: frozenset[str]
     """Pending actions that count when they were requested after this operation (SIMPLE, BUCKET)."""
     clusterings_of_any_age: bool
-    """Pending clusterings count whenever they were requested (else after this operation)."""
+    """Pending clusterings count whenever they were requested; else only those requested after this operation."""
     passes_compactions: bool
     """Completed compactions do not count: writers continue in the slice that a compaction opens."""
     inflight_ingestion: frozenset[str]
@@ -47,12 +46,12 @@ RULES: Final[Mapping[str, ReleaseRules]] = {
     "1.0": ReleaseRules(frozenset({Action.CLUSTERING, Action.COMPACTION}), False, False, _INGESTION, False),
     "1.2": ReleaseRules(frozenset({Action.REPLACE_COMMIT}), True, True, COMMIT_ACTIONS, True),
 }
-"""By the release that wrote the table's version: TableVersion.conflict_release."""
+"""The rules by the release that wrote the table's version (TableVersion.conflict_release)."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationStart:
-    """What the timeline showed when the operation started: its last completed commit, and what else was pending."""
+    """The timeline when the operation started: the last completed commit, and the other instants that were pending."""
 
     last_completed: str | None = None
     pending: frozenset[str] = frozenset()
@@ -60,9 +59,8 @@ class OperationStart:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """An instant on the timeline under the lock. `completed_at` orders completions: in layout 1 the time at which the
-    completed file was modified. `clustering`: it is one, under either action. `alive`: its writer has a fresh
-    heartbeat.
+    """An instant on the timeline under the lock. `completed_at` orders completions (layout 1: the completed file's
+    modification time). `clustering`: a pending clustering, under either action. `alive`: has a fresh heartbeat.
     """
 
     instant: Instant
@@ -72,7 +70,7 @@ class Other:
 
     @property
     def action(self) -> str:
-        """The action by what it does: `clustering` in layout 1, too."""
+        """The action; `clustering` for a pending clustering in layout 1, too."""
         return Action.CLUSTERING if self.clustering and not self.instant.is_completed else self.instant.action
 
 
@@ -92,10 +90,10 @@ class ConcurrentOperation:
 
 
 def is_compared(action: str, kind: str | None, mode: str | None, strategy: Strategy) -> bool:
-    """Whether Hudi compares a commit with others at all (HoodieWriteConfig.needResolveWriteConflict). `mode` is
+    """Returns whether Hudi compares a commit with others at all (HoodieWriteConfig.needResolveWriteConflict). `mode` is
     `hoodie.write.concurrency.mode`, None for optimistic control: this engine is never a table's only writer.
-    Compactions are not compared, since what is written meanwhile belongs to the slice that they open; clusterings only
-    where they yield to writers (BaseHoodieTableServiceClient).
+    Compactions are not compared: rows that are written meanwhile belong to the file slice that the compaction opens.
+    Clusterings are compared only where they yield to writers (BaseHoodieTableServiceClient).
     """
     if mode == "SINGLE_WRITER":
         return False
@@ -115,7 +113,7 @@ def candidates(
     *,
     merge_on_read: bool,
 ) -> list[Other]:
-    """In timeline order: getCandidateInstants, and what was pending when the operation started and has completed."""
+    """Returns Hudi's getCandidateInstants and the commits that completed since the start, in timeline order."""
 
     def counts(other: Other) -> bool:
         if strategy is not Strategy.PREFER_WRITER:
@@ -138,8 +136,8 @@ def judge(
     *,
     blocks_on_requested: bool = False,
 ) -> list[tuple[ConcurrentOperation, str]]:
-    """The candidates that conflict, each with a message; without any the operation may complete. `blocks_on_requested`:
-    a clustering yields to live ingestion that has not recorded yet what it writes
+    """Returns the candidates that conflict, each with a message. Without a conflict the operation may complete. With
+    `blocks_on_requested`, a clustering yields to live ingestion that has not yet recorded its file groups
     (`hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`). Raises FormatError where a bucket's file
     id has no number.
     """
@@ -148,7 +146,7 @@ def judge(
 
 
 def refuse(conflicts: Sequence[tuple[ConcurrentOperation, str]]) -> None:
-    """Raises ConflictError where there are any."""
+    """Raises ConflictError when there are conflicts."""
     if conflicts:
         remedy = (
             "run it again when the other one has ended; which side yields is set by "
@@ -224,7 +222,7 @@ def _bucket(group: FileGroupId) -> tuple[str, int]:
 
 
 def _is_harmless(this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
-    """An earlier compaction took only what was there before; a log compaction may commit beside writers."""
+    """Whether a shared group is no conflict: a compaction read earlier data, a log compaction harms no writer."""
     if other.kind == OperationType.COMPACT:
         return other.instant < this.instant
     return this.action == Action.LOG_COMPACTION

@@ -1,10 +1,9 @@
-"""Pessimistic locks on file groups, optional: a service that rewrites a group holds its lock until the commit.
+"""Optional pessimistic locks on file groups: a service that rewrites a file group holds its lock until the commit.
 
-`.hoodie/.airflow_hudi/file_groups/<hash>.json` is one lock, changed by conditional writes only and never deleted, so
-that one file is left per file group that was ever locked. A lock names the claim that holds it and is as alive as that
-claim: it is free when its content says so, and an owner whose claim was released, succeeded or has expired holds no
-lock any more. So a holder that checks its claim need not check its locks. Hudi's own writers do not know these locks:
-they exclude our processes from each other. The option is `airflow_hudi.lock.file_groups`.
+`.hoodie/.airflow_hudi/file_groups/<hash>.json` is one lock. It is changed by conditional writes only and never deleted.
+A lock names the claim that holds it. The lock is free when its content says so, or when that claim was released, has a
+successor or has expired. So a holder that checks its claim need not check its locks. The locks exclude our processes
+from each other; Hudi's own writers do not know them. The option is `airflow_hudi.lock.file_groups`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class FileGroupLocks:
-    """The locks of some file groups, held by a claim's owner; a context manager holds them and never waits."""
+    """The locks of some file groups, for the owner of a claim. The context manager holds the locks and never waits."""
 
     def __init__(self, storage: Storage, claim: Claim, groups: Iterable[FileGroupId]) -> None:
         self._storage = storage
@@ -51,7 +50,7 @@ class FileGroupLocks:
         self.release()
 
     def acquire(self) -> None:
-        """Takes all in one order, or none: one of several processes succeeds. LockError names the holder of a group."""
+        """Takes all locks in sorted order or none: one of several processes wins. Raises LockError with a holder."""
         try:
             for group in self._groups:
                 if group not in self._held:
@@ -61,7 +60,7 @@ class FileGroupLocks:
             raise
 
     def release(self) -> None:
-        """Frees the locks that are still ours. Idempotent. Those of a killed process are free with its claim."""
+        """Frees the locks that are still ours. Idempotent. The locks of a killed process are free with its claim."""
         held, self._held = self._held, {}
         with ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="unlock") as pool:
             list(pool.map(self._free, held, held.values()))
@@ -73,13 +72,13 @@ class FileGroupLocks:
             try:
                 return self._storage.write_if(path, self._body(group, free=False), version=version)
             except (StorageExistsError, StorageConflictError):
-                continue  # another process was faster: read its lock
+                continue  # another process was faster: its lock is read next
         raise LockError(
             f"the lock of file group {group.file_id} changed hands {_ATTEMPTS} times", path=path, remedy="run again"
         )
 
     def _free_version(self, group: FileGroupId, path: str) -> str | None:
-        """The version of the lock that may be replaced; None when there is none. Raises LockError when it is held."""
+        """Returns the version of a replaceable lock; None when no lock exists. Raises LockError when another has it."""
         try:
             data, version = self._storage.read_versioned(path)
         except StorageNotFoundError:
@@ -107,7 +106,7 @@ class FileGroupLocks:
             log.warning("the lock of file group %s was taken away from %s", group.file_id, self._claim.owner.describe())
 
     def _body(self, group: FileGroupId, *, free: bool) -> bytes:
-        """Never the same bytes twice, as conditional writes require."""
+        """Returns the content of the lock, with a new token: conditional writes need different bytes each time."""
         body = {
             "version": _VERSION,
             "token": uuid.uuid4().hex,
@@ -122,7 +121,7 @@ class FileGroupLocks:
 
 
 def lock_path(group: FileGroupId) -> str:
-    """The lock of a file group: the name is a hash, since partitions and file ids of a table may hold anything."""
+    """Returns the path of a file group's lock, named by a hash: partitions and file ids may have any characters."""
     return f"{FOLDER}/{hashlib.sha256(json.dumps([group.partition, group.file_id]).encode()).hexdigest()[:40]}.json"
 
 

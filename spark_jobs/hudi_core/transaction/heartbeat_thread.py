@@ -1,10 +1,9 @@
-"""Threads that repeat a call at an interval: the heartbeat of an instant, the renewal of a lock's lease. The storage's
-clock, and the age of a sign of life. Waits that end when the job is stopped. When a heartbeat is too old:
-claim_file.py, writer_heartbeats.py.
+"""Threads that repeat a call (an instant's heartbeat, a lease's renewal), the storage's clock, the age of a sign of
+life, and waits that end with the job. claim_file.py and writer_heartbeats.py say when a heartbeat is too old.
 
-A signal reaches the main thread of a process alone. The threads of a job's tables look here while they wait for a lock
-or for other writers, and before they start another instant. What is raised then is KeyboardInterrupt, as in the main
-thread: claims and locks are released on the same paths.
+A signal reaches only the main thread of a process. The threads of a job's tables ask this module whether the job is
+stopped: while they wait for a lock or for other writers, and before they start another instant. A wait then raises
+KeyboardInterrupt, as the main thread does: claims and locks are released on the same paths.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from hudi_core.storage.base import Storage
 log = logging.getLogger(__name__)
 _NEVER: Final = threading.Event()
 _stopped: ContextVar[threading.Event] = ContextVar("stopped", default=_NEVER)
-"""That of the job of this thread."""
+"""The event that stops the job of this thread."""
 
 
 def storage_time(storage: Storage, folder: str) -> float:
-    """Seconds since the epoch: the modification time of a file made in `folder` now, and removed again."""
+    """Returns the storage's time in seconds since the epoch: the modification time of a temporary file in `folder`."""
     probe = f"{folder}/clock-{uuid.uuid4().hex}"
     storage.write(probe, b"")
     try:
@@ -37,13 +36,13 @@ def storage_time(storage: Storage, folder: str) -> float:
 
 
 def sign_age(signs: Iterable[float], now: float, tolerance: float) -> float | None:
-    """Seconds since the latest of the signs within `tolerance` before or after `now`; None where there is none."""
+    """Returns the seconds since the latest sign within `tolerance` before or after `now`; None without such a sign."""
     return min((now - sign for sign in signs if abs(now - sign) <= tolerance), default=None)
 
 
 class Renewal:
-    """Calls `renew` every `interval_seconds` until it returns False, raises what ends a process, or is stopped. An
-    Exception is logged and the call tried again: the lease itself expires when it was not renewed for too long.
+    """Calls `renew` every `interval_seconds`, until `renew` returns False or raises an error that ends a process, or
+    until `stop`. An Exception is logged and the call tried again: a lease that is not renewed for too long expires.
     """
 
     def __init__(self, renew: Callable[[], bool], *, interval_seconds: float, name: str) -> None:
@@ -58,7 +57,7 @@ class Renewal:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops the thread and waits for a call under way. Idempotent."""
+        """Stops the thread and waits for a call that is running. Idempotent."""
         self._stopped.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
@@ -79,7 +78,7 @@ class Renewal:
 
 
 class Heartbeat(Renewal):
-    """Calls `beat` at once and then every interval. `check` raises once others may take this process for dead."""
+    """Calls `beat` at once and then every interval. `check` raises when other processes may take this one for dead."""
 
     def __init__(
         self, beat: Callable[[], None], *, interval_seconds: float, tolerance_seconds: float, name: str
@@ -91,7 +90,7 @@ class Heartbeat(Renewal):
         self._last = time.monotonic()
 
     def start(self, *, at_once: bool = True) -> None:
-        """With `at_once`, sends the first heartbeat, whose failure is raised here; starts the thread."""
+        """Starts the thread. With `at_once`, sends the first heartbeat before, and raises its failure."""
         if at_once:
             self._send()
         super().start()
@@ -116,16 +115,16 @@ class Heartbeat(Renewal):
 
 
 def stop_with(stopped: threading.Event) -> None:
-    """From now on waits of this thread end when `stopped` is set."""
+    """Lets the waits of this thread end, from now on, when `stopped` is set."""
     _stopped.set(stopped)
 
 
 def is_stopped() -> bool:
-    """Whether the job of this thread is to start nothing more."""
+    """Returns whether the job of this thread is stopped and may start nothing more."""
     return _stopped.get().is_set()
 
 
 def pause(seconds: float) -> None:
-    """Sleeps; raises KeyboardInterrupt as soon as the job of this thread is stopped."""
+    """Sleeps for `seconds`. Raises KeyboardInterrupt as soon as the job of this thread is stopped."""
     if _stopped.get().wait(seconds):
         raise KeyboardInterrupt

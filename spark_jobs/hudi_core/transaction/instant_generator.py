@@ -1,8 +1,7 @@
 """Instant and completion times that no other writer gets: `SkewAdjustingTimeGenerator` of Hudi 1.x, for both layouts.
-When an instant of the timeline completed: timeline/active.py (`completion_times`).
 
-The caller holds the table lock. A time is generated, and then the lock is kept until every clock that is at most
-`skew_ms` behind ours has passed it: the next holder of the lock, on whatever machine, generates a later one.
+The caller holds the table lock. It generates a time and keeps the lock until every clock that is at most `skew_ms`
+behind ours has passed this time. So the next holder of the lock, on any machine, generates a later time.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ SKEW_MS = 200
 """`hoodie.time.generator.max_expected_clock_skew_ms`."""
 _FAR_AHEAD_SECONDS = 60
 _BEFORE_MS = 1000
-"""How long before an instant `before` draws, if nothing is in the way."""
+"""`before` draws a time at most so long before the instant, if such a time is free."""
 _guard = threading.Lock()
 _last_read = datetime.min.replace(tzinfo=timezone.utc)
 
@@ -39,7 +38,7 @@ class InstantClock:
         now: Callable[[], datetime] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`now` gives an aware moment, the system's when None; `sleep` waits for seconds."""
+        """Takes `now`, which returns an aware moment (None: the system's clock), and `sleep`, which takes seconds."""
         self.zone = zone
         self._skew_seconds = skew_ms / 1000
         self._now = now or _system_time
@@ -47,10 +46,9 @@ class InstantClock:
         self._given = ""
 
     def next(self, timeline: Timeline, *, minimum: str = "") -> str:
-        """A time larger, as text, than every time on `timeline`, than `minimum`, and than all that it returned before.
-        `timeline` was loaded under the lock that the caller holds; requested and completion times count. No two calls
-        in this process read the same millisecond, whatever clock object they use. Raises TimelineError when the latest
-        of these times is ahead of the clock and is no date.
+        """Returns a time larger, as text, than `minimum`, all requested and completion times on `timeline`, and this
+        clock's earlier times. `timeline` was loaded under the lock. No two calls in this process read the same
+        millisecond. Raises TimelineError when the latest of those times is ahead of the clock and is no date.
         """
         moment = _read_once(self._now)
         taken = max(
@@ -68,10 +66,10 @@ class InstantClock:
         return self._given
 
     def before(self, instant: str, timeline: Timeline, taken: Collection[str] = ()) -> str:
-        """A time earlier than `instant`, as text, that neither `timeline` nor `taken` has: within a second, and later
-        than the instant before it on `timeline`, where there is room. The clock chooses the millisecond, so that a time
-        which was abandoned is hardly drawn again: files of its dead owner would pass for those of the new one. Raises
-        TimelineError where `instant` is no date.
+        """Returns a time earlier than `instant`, as text, that neither `timeline` nor `taken` has. Where there is room,
+        the time is within a second before `instant`, and later than the previous instant on `timeline`. The clock
+        chooses the millisecond, so that a time of an abandoned attempt is hardly drawn again: files of its dead owner
+        would pass for files of the new owner. Raises TimelineError where `instant` is no date.
         """
         others = timeline.requested_times.union(taken)
         previous = max((time for time in timeline.requested_times if time < instant), default="")
@@ -88,7 +86,7 @@ def _system_time() -> datetime:
 
 
 def _read_once(now: Callable[[], datetime]) -> datetime:
-    """The clock, one millisecond later where another thread has read the same time."""
+    """Reads the clock; returns one millisecond later where another thread has read the same time."""
     global _last_read  # all clocks of a process share it
     with _guard:
         moment = now()

@@ -1,6 +1,5 @@
-"""The owner of a lock or a claim, and whether its process can be proven dead; JSON files that our processes write for
-each other (claims, decisions, locks), of which what is not one is refused. Which owners count as dead without a proof:
-claim_file.py.
+"""The owner of a lock or a claim, and whether its process is provably dead. Also the JSON files that our processes
+write for each other (claims, decisions, locks): a damaged file is refused.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from hudi_core.errors import CorruptFileError
 
 _DEAD_STATES = frozenset("ZXx")
 _held: set[str] = set()
-"""Tokens of the locks and claims that this process holds, as opposed to those that an earlier run left behind."""
+"""The tokens of the locks and claims that this process holds; an earlier run may have left others behind."""
 _guard = threading.Lock()
 
 
 def parse_own(data: bytes, what: str, *, path: str) -> dict[str, Any]:
-    """The JSON object in `data`; raises CorruptFileError naming `path` when `what` is none."""
+    """Returns the JSON object in `data`, the content of `what`. Raises CorruptFileError with `path` for other data."""
     try:
         value: Any = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -35,7 +34,7 @@ def parse_own(data: bytes, what: str, *, path: str) -> dict[str, Any]:
 
 
 def damaged(reason: str, path: str) -> CorruptFileError:
-    """The error for a file that no process of ours wrote like this."""
+    """Returns the error for a file whose content none of our processes writes."""
     return CorruptFileError(
         reason,
         path=path,
@@ -45,9 +44,8 @@ def damaged(reason: str, path: str) -> CorruptFileError:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process: `text` is for messages. Boot id and PID namespace name one running kernel and one view of its
-    processes (proc(5)); by its start time in clock ticks a reused PID is recognized. Empty where the system does not
-    give them.
+    """A process; `text` is for messages. Boot id and PID namespace name one running kernel and one view of its
+    processes (proc(5)). The start time in clock ticks detects a reused PID. Each is empty where the system lacks it.
     """
 
     text: str
@@ -57,7 +55,7 @@ class Owner:
     pid_namespace: str
     process_start: str
     run_id: str = ""
-    """The id of the requesting run (Airflow's run id); a random one where none is given."""
+    """The id of the requesting run (Airflow's run id); a random id where the caller has none."""
 
     @staticmethod
     def current(text: str = "", run_id: str = "") -> Owner:
@@ -78,7 +76,7 @@ class Owner:
         return self._same_process_table(here) and (self.pid, self.process_start) == (here.pid, here.process_start)
 
     def is_provably_dead(self) -> bool:
-        """True only when the process table it lived in is seen from here, and lacks it: containers share host names."""
+        """Returns True only when we see the owner's process table, without the owner: containers share host names."""
         if not self._same_process_table(Owner.current()) or not self.process_start:
             return False
         status = _read_line(f"/proc/{self.pid}/stat")
@@ -94,7 +92,7 @@ class Owner:
 
     @staticmethod
     def from_json(value: Mapping[str, Any], *, path: str) -> Owner:
-        """Reads `to_json`; raises CorruptFileError naming `path`."""
+        """Reads the value of `to_json`. Raises CorruptFileError with `path` for any other value."""
         names = ("text", "host", "boot_id", "pid_namespace", "process_start", "run_id")
         texts, pid = {name: value.get(name) for name in names}, value.get("pid")
         if not all(isinstance(text, str) for text in texts.values()) or not isinstance(pid, int) or not 0 < pid < 2**31:
@@ -114,8 +112,8 @@ def _namespace() -> str:
 
 
 def _start_in(status: str) -> str | None:
-    """The start time in clock ticks since boot, None for a zombie (fields 3 and 22 of /proc/<pid>/stat; proc(5))."""
-    fields = status.rpartition(")")[2].split()  # the command before it may hold blanks and parentheses
+    """Returns the start time in clock ticks since boot; None for a zombie (fields 3 and 22 of /proc/<pid>/stat)."""
+    fields = status.rpartition(")")[2].split()  # the command, before these fields, may hold blanks and parentheses
     if len(fields) < 20 or fields[0] in _DEAD_STATES:
         return None
     return fields[19]
@@ -139,19 +137,19 @@ def _read_line(path: str) -> str:
 
 
 def hold_token(token: str) -> None:
-    """Notes that this process holds the lock or claim named `token`; called before its file shows."""
+    """Notes that this process holds the lock or claim named `token`. Called before its file shows."""
     with _guard:
         _held.add(token)
 
 
 def drop_token(token: str) -> None:
-    """Removes `token`; called when the deletion of its file was tried, so that a failed one leaves it free."""
+    """Notes that this process dropped `token`, after it tried to delete its file: it is free even if that failed."""
     with _guard:
         _held.discard(token)
 
 
 def is_left_behind(owner: Owner, token: str) -> bool:
-    """Whether `token` has no holder any more: its process is provably dead, or it is this one and has dropped it."""
+    """Returns whether `token` has no holder: the owner is provably dead, or is this process, which has dropped it."""
     if owner.is_this_process:
         with _guard:
             return token not in _held

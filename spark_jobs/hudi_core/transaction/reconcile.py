@@ -1,10 +1,9 @@
-"""Which data files the attempts of an instant left behind, and the removal of those that no commit may contain.
+"""The data files that the attempts at an instant left, and the removal of the files that no commit may contain.
 
-An uncommitted base file is invisible only until its instant completes, or is archived and so counts as committed
-(HoodieTimeline.containsOrBeforeTimelineStarts). So every base file of an instant that is not a winner's is deleted
-before the instant completes, and again after it. The winners are the files that results of units name
-(services/rewriting/job.py). A task that is late deletes its file itself:
-filegroup/write/markers.py.
+An uncommitted base file is invisible only until its instant completes, or until the instant is archived, since it then
+counts as committed (HoodieTimeline.containsOrBeforeTimelineStarts). So every base file of an instant that is no winner
+is deleted before the instant completes, and again after that. The winners are the files that the results of units name
+(services/rewriting/job.py). A late task deletes its file itself (filegroup/write/markers.py).
 """
 
 from __future__ import annotations
@@ -25,17 +24,15 @@ from hudi_core.view.file_group import DataFile
 log = logging.getLogger(__name__)
 
 FindFiles = Callable[[Storage, str, Iterable[str]], Sequence[FileInfo]]
-"""The files that the attempts of an instant wrote into some partitions: base_files_of, log_files_of."""
+"""Finds the files that the attempts at an instant wrote into some partitions: base_files_of, log_files_of."""
 OWN_ATTEMPTS: Final = 1_500_000_000
-"""Attempt ids of log files that this engine writes begin here. In version 6 writers share the names of a slice's log
-files: of Hudi's, on Spark or Flink, no attempt id comes near, so that no two write one file.
-"""
+"""The first attempt id in our log files' names. It is far above Hudi's: in version 6, all writers share the names."""
 _LISTERS = 16
 _PARALLEL_FROM = 8
 
 
 def list_partitions(storage: Storage, partitions: Iterable[str]) -> list[tuple[str, list[FileInfo]]]:
-    """The files of each partition, partitions sorted: one listing per partition, several at a time."""
+    """Returns the partitions, sorted, with their files. Makes one listing per partition, several at a time."""
     names = sorted(set(partitions))
     if len(names) < _PARALLEL_FROM:
         return [(partition, storage.list_files(partition)) for partition in names]
@@ -46,7 +43,7 @@ def list_partitions(storage: Storage, partitions: Iterable[str]) -> list[tuple[s
 def files_of(
     storage: Storage, instant: str, partitions: Iterable[str]
 ) -> Iterator[tuple[FileInfo, BaseFileName | LogFileName]]:
-    """The base and log files in `partitions` that are named after `instant`, with their parsed names."""
+    """Yields the base and log files in `partitions` that are named after `instant`, with their parsed names."""
     for _, files in list_partitions(storage, partitions):
         for info in files:
             name = parse_data_file(info.name)
@@ -55,16 +52,16 @@ def files_of(
 
 
 def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
-    """No log files: one named after a compaction's instant belongs to the slice that it opens, with others' rows."""
+    """Returns `instant`'s base files in `partitions`. Log files named after a compaction have rows of others."""
     return [info for info, name in files_of(storage, instant, partitions) if isinstance(name, BaseFileName)]
 
 
 def log_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
-    """The log files that attempts at `instant` wrote into `partitions`: those named after it, and in version 6, where
-    they are named after the slice, those of this engine that hold nothing but blocks of the instant. One without a
-    whole block was cut, or is being written, by an attempt at any instant: it counts where a marker of `instant` names
-    it. There Hudi may append to any log file: one with a block of another instant stays. Nor are files of an attempt of
-    Hudi's removed: what they hold twice is merged to the same rows.
+    """Returns the log files that attempts at `instant` wrote into `partitions`: the log files named after `instant`. In
+    version 6, log files are named after the file slice; there it returns the log files of this engine whose blocks are
+    all of `instant`. A log file without a whole block was cut, or is being written, by an attempt at any instant: it
+    counts where a marker of `instant` names it. In version 6 Hudi may append to any log file, so a log file with a
+    block of another instant stays. Log files of Hudi's attempts stay, too: their double rows merge.
     """
     files_of_instant = []
     marked = {marker.data_path for marker in list_markers(storage, instant)}
@@ -98,10 +95,10 @@ def remove_losers(
     *,
     check: Callable[[], None] = lambda: None,
 ) -> dict[str, int]:
-    """Deletes the files of `instant` that are not in `winners`; returns the bytes of the others, by path. `check`
-    raises where the instant may have another owner; behind the completion none is needed. It is called once, between
-    the listing and the deletion: an owner has its claim, or the table lock, before its first file. So a check that
-    passes behind the listing shows that no file in it is of a successor, however late the deletion comes.
+    """Deletes the files of `instant` that are not in `winners`; returns the bytes of the winners, by path. `check`
+    raises where the instant may have another owner; after the completion no check is needed. It is called once, between
+    the listing and the deletion. An owner has its claim, or the table lock, before its first file: so a check that
+    passes after the listing shows that no listed file is a successor's, however late the deletion comes.
     """
     files = find(storage, instant, partitions)
     losers = [info.path for info in files if info.path not in winners]
@@ -114,7 +111,7 @@ def remove_losers(
 
 
 def check_winners(winners: Mapping[str, int], kept: Mapping[str, int]) -> None:
-    """Raises ExecutionError when a winner (path to size in bytes) is missing or has another size."""
+    """Raises ExecutionError when a winner (path to size in bytes) is not in `kept` or has another size there."""
     for path, size in sorted(winners.items()):
         if kept.get(path) != size:
             stored = f"{kept[path]} bytes" if path in kept else "no such file"

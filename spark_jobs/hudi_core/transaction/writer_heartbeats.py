@@ -1,15 +1,14 @@
 """The heartbeats of Hudi's writers, and which of their writes have failed (HoodieHeartbeatClient).
 
 `.hoodie/.heartbeat/<instant>` is an empty file that a writer with the lazy policy creates again every interval; its
-modification time is the heartbeat. A writer with the eager policy makes none: it considers itself the only one and
-rolls back whatever it finds pending (BaseHoodieTableServiceClient).
+modification time is the heartbeat. A writer with the eager policy has no heartbeat: it considers itself the only writer
+and rolls back every pending write (BaseHoodieTableServiceClient).
 
-Of a write of ours, an overwrite, the claim says whether its owner lives (claim_file.py), and before there is one the
-process that its requested file names: where that is provably gone, nobody has to wait until a heartbeat expires, or
-longer where it died before its first.
+For an overwrite of this engine, the claim says whether its owner lives (claim_file.py). Before the claim exists, the
+requested file names the process. Where this process is provably gone, nobody has to wait for a heartbeat to expire.
 
-A write has failed when its heartbeat is older than interval times tolerable misses, or when it has none and is older
-than SILENT_MINUTES (config.concurrency_config has the defaults).
+A write has failed when its heartbeat is older than interval times tolerable misses, or when it has no heartbeat and is
+older than SILENT_MINUTES (config.concurrency_config has the defaults).
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ from hudi_core.transaction.heartbeat_thread import storage_time
 from hudi_core.transaction.owner import Owner, parse_own
 
 PROCESS_KEY: Final = "airflow_hudi.process"
-"""In the extra metadata of an overwrite's requested file: the owner, as Owner.to_json."""
+"""The key of the owner (Owner.to_json) in the extra metadata of an overwrite's requested file."""
 _MIN_GAP_SECONDS = 1.0
 _COPYING_SECONDS = 30.0
-"""Seconds after the files of earlier instants within which a file counts as copied, not as written after the copy."""
+"""A file counts as copied, not as written after the copy, within so many seconds of the files of earlier instants."""
 _CREATING_SECONDS = 10.0
-"""Seconds until a writer has created the requested file of its instant, also one that looks for failed writes first."""
+"""Seconds from an instant's time until its writer made the requested file; it may look for failed writes first."""
 _BEHIND_SECONDS = 3.0
 """Seconds that the storage's clock may be behind the writer's."""
 _ZONE_STEP_SECONDS = 900.0
-"""The offsets of zones are multiples of it."""
+"""The offsets of time zones are multiples of so many seconds."""
 _ZONE_SECONDS = 14 * 3600
-"""No zone is further from UTC."""
+"""The largest offset of a time zone from UTC."""
 _INSTANT = re.compile(r"^\d{1,40}\Z", re.ASCII)
 
 log = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ class FailedWrites(Enum):
     """Which process rolls back failed writes (HoodieFailedWritesCleaningPolicy)."""
 
     EAGER = "EAGER"
-    """The next writer, all of them: there is only one writer."""
+    """The next writer rolls back all pending writes: it is the only writer."""
     LAZY = "LAZY"
     """The cleaner rolls back writes whose heartbeat expired."""
     NEVER = "NEVER"
@@ -68,23 +67,23 @@ class FailedWrites(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Heartbeats:
-    """The last signs of life of writers: instant to seconds since the epoch by the storage's clock, as `now` is."""
+    """The last signs of life of writers, by instant. Times are seconds since the epoch by the storage's clock."""
 
     last: Mapping[str, float]
     now: float
     tolerance_seconds: float
     silent_seconds: float = 0.0
-    """Seconds without heartbeat and change after which a write counts as failed; never less than the tolerance."""
+    """The seconds without heartbeat and change until a write counts as failed; the tolerance where that is more."""
     ours: Mapping[str, bool] = field(default_factory=dict)
-    """The pending overwrites of this engine, each with whether its owner is dead, whatever the heartbeats say."""
+    """The pending overwrites of this engine: instant to whether its owner is dead, whatever the heartbeats say."""
 
     def age(self, instant: str) -> float | None:
-        """Seconds since the instant's last heartbeat; None when it has none."""
+        """Returns the seconds since the instant's last heartbeat; None when it has none."""
         last = self.last.get(instant)
         return None if last is None else max(0.0, self.now - last)
 
     def is_expired(self, instant: str) -> bool:
-        """Whether its writer counts as dead, as one without a heartbeat does (HoodieHeartbeatUtils)."""
+        """Returns whether the instant's writer counts as dead, also for want of a heartbeat (HoodieHeartbeatUtils)."""
         if instant in self.ours:
             return self.ours[instant]
         age = self.age(instant)
@@ -97,7 +96,7 @@ class Heartbeats:
 def read_heartbeats(
     storage: Storage, beat: HeartbeatConfig, *, now: Callable[[], float] | None = None, silent_seconds: float = 0.0
 ) -> Heartbeats:
-    """By one listing; ages are by the storage's clock, or by `now`, in epoch seconds, where nothing may be written."""
+    """Reads the heartbeats by one listing. Ages are by the storage's clock; by `now` where nothing may be written."""
     last = {info.name: info.modified for info in storage.list_files(HUDI_HEARTBEATS) if _INSTANT.match(info.name)}
     moment = now() if now is not None else storage_time(storage, CLOCKS)
     return Heartbeats(last, moment, beat.interval_ms * beat.tolerable_misses / 1000, silent_seconds)
@@ -106,8 +105,8 @@ def read_heartbeats(
 def refuse_live_writer(
     storage: Storage, instant: str, beat: HeartbeatConfig, *, now: Callable[[], float] | None = None
 ) -> None:
-    """Raises ConflictError while a heartbeat shows that a writer of Hudi is at work on `instant`, as Hudi 1.2 does
-    before it runs a planned service. Beside a claim that is not released the heartbeat is that of its owner.
+    """Raises ConflictError while a heartbeat shows that a writer of Hudi works on `instant`, as Hudi 1.2 does before it
+    runs a planned service. Where the instant has a claim that is not released, the heartbeat is the claim owner's.
     """
     folder = ClaimFolder(instant)
     if not storage.exists(folder.hudi_heartbeat):
@@ -122,22 +121,22 @@ def refuse_live_writer(
 
 
 def failed_writes_policy(options: Mapping[str, str]) -> FailedWrites:
-    """The policy of this run. Its default is LAZY, and not Hudi's EAGER: this engine is never a table's only writer."""
+    """Returns the policy of this run. The default is LAZY, not Hudi's EAGER: this engine is never the only writer."""
     return FailedWrites(FAILED_WRITES_POLICY.read(options))
 
 
 def silent_seconds(options: Mapping[str, str]) -> float:
-    """Seconds for which a write without a heartbeat is alive; 0 where the policy is set (HoodieHeartbeatUtils)."""
+    """Returns how many seconds a write without heartbeat is alive; 0 for a set policy (HoodieHeartbeatUtils)."""
     return 0.0 if FAILED_WRITES_POLICY.is_set(options) else 60.0 * SILENT_MINUTES.read(options)
 
 
 def expired_writes(
     active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats, policy: FailedWrites = FailedWrites.LAZY
 ) -> list[Instant]:
-    """The pending writes that failed by `policy`, newest first, as they are to be rolled back (getInstantsToRollback).
-    Compactions, log compactions and clusterings are never among them: their plans stay and are run again. Nor is, with
-    LAZY, a write that has no heartbeat and changed lately (Heartbeats.silent_seconds): Hudi takes it for dead, but it
-    may be one that has not beaten yet, or the running write of an EAGER writer, which never beats.
+    """Returns the pending writes that failed by `policy`, newest first: the order of their rollbacks
+    (getInstantsToRollback). Planned services are never among them: their plans are run again. With LAZY, a write that
+    has no heartbeat and changed lately (Heartbeats.silent_seconds) is not among them. Hudi takes such a write for dead,
+    but it may come before its first heartbeat, or be a running write of an EAGER writer, which has no heartbeat.
     """
     pending = list(pending_ingestion(active, timeline))[::-1]
     if policy is FailedWrites.EAGER:
@@ -151,12 +150,14 @@ def expired_writes(
 def may_be_alive(
     instant: Instant, active: ActiveTimeline, changed: Mapping[str, float], heartbeats: Heartbeats
 ) -> bool:
-    """Whether a process may be at work: its heartbeat is fresh, or it has none and `changed` lately, not by a copy."""
+    """Returns whether a process may work on the instant: the heartbeat is fresh, or there is none and the instant
+    `changed` lately, but not by a copy.
+    """
     return not heartbeats.is_expired(instant.requested_time) or _is_young(instant, active, changed, heartbeats)
 
 
 def eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats) -> list[Instant]:
-    """The young pending writes without a heartbeat: an EAGER writer, which rolls back those of others."""
+    """Returns the young pending writes without a heartbeat: their EAGER writer rolls back the writes of others."""
     changed = active.modified()
     return [
         instant for instant in pending_ingestion(active, timeline) if _is_young(instant, active, changed, heartbeats)
@@ -164,7 +165,7 @@ def eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats: Heartb
 
 
 def warn_of_eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats) -> list[Instant]:
-    """Logs a warning, with the remedy, when eager_writers finds any; returns them."""
+    """Returns the writes that eager_writers finds; logs a warning with the remedy when it finds any."""
     eager = eager_writers(active, timeline, heartbeats)
     if eager:
         log.warning(
@@ -189,14 +190,13 @@ def _is_young(instant: Instant, active: ActiveTimeline, changed: Mapping[str, fl
 
 
 def came_with_a_copy(requested: str, changed: Mapping[str, float]) -> bool:
-    """Whether the files of a pending instant were copied with their table: its writer then works on another table.
+    """Returns whether a pending instant was copied with its table: then its writer works on another table.
 
-    A requested file is created at its instant's time, so two of them are as far apart as their times, whatever the zone
-    is. In a copy that did not keep modification times all are of one moment. A file whose own time fits its instant was
-    written and not copied, though the files of all others were, as by a write that began right after the copy: one in
-    70 copied files fits by chance, where the instant is of the same day. `requested` is the path of the instant's
-    requested file, `changed` what ActiveTimeline.modified gives. The first file that was not copied ends the search:
-    where many writes are pending, that is one of the first for each of them.
+    A requested file is created at its instant's time, so two requested files are as far apart as their instants,
+    whatever the zone is. In a copy that did not keep modification times, all files are of one moment. A file whose own
+    time fits its instant was written, not copied, even where all others were: its write began right after the copy. One
+    in 70 copied files fits by chance, where the instant is of the same day. `requested` is the path of the instant's
+    requested file, `changed` the result of ActiveTimeline.modified. The first file that was not copied ends the search.
     """
     made, instant, is_copied = changed.get(requested), _instant_of(requested), False
     if made is None or _is_made_at(instant, made):
@@ -214,7 +214,7 @@ def came_with_a_copy(requested: str, changed: Mapping[str, float]) -> bool:
 
 
 def _is_made_at(instant: str, moment: float) -> bool:
-    """Whether a file of `moment` was created at the instant's time, which is that of any zone."""
+    """Returns whether a file modified at `moment` was created at the instant's time, in any time zone."""
     try:
         since = moment - parse_instant(instant, "UTC").timestamp()
     except TimelineError:
@@ -229,7 +229,7 @@ def _instant_of(path: str) -> str:
 
 
 def _seconds_between(one: str, other: str) -> float:
-    """Zero where one of them is no date."""
+    """Returns the seconds between two instants; 0 where one of them is no date."""
     try:
         return abs((parse_instant(one, "UTC") - parse_instant(other, "UTC")).total_seconds())
     except TimelineError:
@@ -237,12 +237,12 @@ def _seconds_between(one: str, other: str) -> float:
 
 
 def process_of(owner: Owner) -> dict[str, str]:
-    """The extra metadata by which the owner of a requested overwrite is known."""
+    """Returns the extra metadata that names the owner of a requested overwrite."""
     return {PROCESS_KEY: json.dumps(owner.to_json())}
 
 
 def with_own_writes(heartbeats: Heartbeats, storage: Storage, active: ActiveTimeline, timeline: Timeline) -> Heartbeats:
-    """The heartbeats, and of each pending overwrite of this engine whether its owner is dead."""
+    """Returns the heartbeats with `ours`: for each pending overwrite of this engine, whether its owner is dead."""
     dead: dict[str, bool] = {}
     for instant in timeline.pending().of_actions(Action.REPLACE_COMMIT):
         try:
@@ -250,7 +250,7 @@ def with_own_writes(heartbeats: Heartbeats, storage: Storage, active: ActiveTime
         except (CorruptFileError, StorageNotFoundError):
             continue  # no plan of ours, or gone since the listing
         if owner is not None:
-            with suppress(ConflictError):  # it came to its end since the listing
+            with suppress(ConflictError):  # the instant has ended since the listing
                 dead[instant.requested_time] = _is_dead(heartbeats, storage, active, instant, owner)
     return replace(heartbeats, ours=dead)
 
@@ -265,10 +265,12 @@ def _requested_by(active: ActiveTimeline, instant: Instant) -> Owner | None:
 def _is_dead(
     heartbeats: Heartbeats, storage: Storage, active: ActiveTimeline, instant: Instant, requested_by: Owner
 ) -> bool:
-    """By its claim. Without one, an owner that lives claims it at once, before a heartbeat would expire."""
+    """Returns whether the owner of an overwrite is dead, by its claim. Without a claim, the owner counts as dead when
+    its process is provably dead, or when it has not claimed the instant in the time after which a heartbeat expires.
+    """
     try:
         claimed = current_claim(storage, instant.requested_time)
-    except CorruptFileError:  # its own run or `rollback --instant` names the file: here nothing is taken from it
+    except CorruptFileError:  # its own run or `rollback --instant` names the damaged file: here nothing is known
         return False
     if claimed is not None:
         return not is_live(storage, instant.requested_time, claimed.epoch, now=lambda: heartbeats.now)

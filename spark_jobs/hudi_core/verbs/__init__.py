@@ -3,7 +3,7 @@
 - ``request``: which verbs there are; what every request carries; which fields, versions and secrets are refused; where
   a named result is put; what a verb has to answer.
 - ``run``: ``schedule`` and ``run``: which fields exclude each other; whether there is anything to do; what a dry run
-  shows; what of the minutes and bytes is left to Spark.
+  shows; how many of the minutes and bytes are left for Spark.
 - ``overwrite``: ``insert_overwrite`` and ``delete_partition``: where rows may come from; what a token may be; which
   overwrites only Spark can do.
 - ``instants``: ``rollback``, ``restore``, ``savepoint_create`` and ``_delete``, ``takeover``, ``unschedule``: whether
@@ -13,6 +13,6 @@
 - ``batch``: in which order the requests of a job run, and how many tables at a time; which runs a policy makes; what a
   stopped job reports.
 
-Elsewhere: ``doctor``, ``metadata_validate`` and ``probe_store`` are in ``hudi_health/verbs``; how a verb does its work
-is in ``services/``; which instants a run covers, and where it ends, in ``services/runner``.
+Elsewhere: ``hudi_health/verbs`` has ``doctor``, ``metadata_validate`` and ``probe_store``; ``services/`` does the work
+of the verbs; ``services/runner`` says which instants a run covers, and where it ends.
 """

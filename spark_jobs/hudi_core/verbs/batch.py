@@ -1,5 +1,5 @@
-"""Several requests as one job, of several tables or services; and how the requests of a job are run: those of a table
-in their order, several tables side by side. What each comes to: request/results.py.
+"""Several requests, of several tables or services, as one job. Runs the requests of a job: those of one table in their
+order, several tables side by side. request/results.py has their results.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WHAT: Final = "batch request"
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
     """Requests that one job runs: those of one table one after the other, up to `at_once` tables side by side. The
-    failure of one stops no other. `result_name` is as that of a Request (places_of_result).
+    failure of one request stops no other. `result_name` is as in a Request (places_of_result).
     """
 
     verb: ClassVar[str] = "batch"
@@ -40,7 +40,7 @@ class BatchRequest:
     result_name: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ConfigError for what means nothing."""
+        """Raises ConfigError for values that mean nothing."""
         if not self.requests:
             raise ConfigError(f"{_WHAT}: there is no request in it", remedy="name a table")
         if not 1 <= self.at_once <= MAX_AT_ONCE:
@@ -50,7 +50,7 @@ class BatchRequest:
             )
 
     def to_json(self) -> str:
-        """One line of JSON, in which fields that all requests share are there once; parse_job reads it."""
+        """Returns one line of JSON, which parse_job reads. Fields that all requests share are in it once."""
         fields = [{"verb": request.verb, **asdict(request)} for request in self.requests]
         first = fields[0]
         shared = {
@@ -76,7 +76,7 @@ def requests_of(job: JobRequest) -> tuple[Request, ...]:
 
 
 def requests_of_policy(policy: Policy, table: str, **shared: Any) -> list[RunRequest]:
-    """What a policy runs on a table: all that is pending, and what is due; `shared` are fields of each request."""
+    """Returns what a policy runs on a table: all pending and due instants. `shared` are fields of each request."""
     options = shared.pop("options", {})
     return [
         RunRequest(
@@ -100,7 +100,7 @@ def batch_result(batch: BatchRequest, results: Sequence[Result], stopped: Result
 
 
 def places_of_result(job: JobRequest) -> tuple[Request, ...]:
-    """The first request of each table: a named result is in the `results_folder` of the first that can be written."""
+    """Returns each table's first request. A named result is in the first `results_folder` that can be written."""
     first: dict[str, Request] = {}
     for request in requests_of(job):
         first.setdefault(request.table, request)
@@ -108,7 +108,7 @@ def places_of_result(job: JobRequest) -> tuple[Request, ...]:
 
 
 def parse_job(text: str | bytes) -> JobRequest:
-    """The request, or the batch, that `to_json` wrote. Raises ConfigError as parse_request."""
+    """Returns the request, or the batch, that `to_json` wrote. Raises the ConfigError of parse_request."""
     value = parse_object(text, what=_WHAT)
     if value.get("verb") != BatchRequest.verb:
         return parse_request(text)
@@ -135,9 +135,9 @@ def parse_job(text: str | bytes) -> JobRequest:
 log = logging.getLogger(__name__)
 
 INTERRUPTED = "Interrupted"
-"""The type in the document of what a signal stopped."""
+"""The error type in the document of work that a signal stopped."""
 _LOOK_SECONDS: Final = 1.0
-"""A signal that comes right before the main thread waits for the others does not end that wait."""
+"""Seconds of one wait for the others. A signal that comes right before a wait of the main thread does not end it."""
 
 
 class InterruptedBatchError(KeyboardInterrupt):
@@ -150,9 +150,8 @@ class InterruptedBatchError(KeyboardInterrupt):
 
 
 def run_job(job: JobRequest, run: Callable[[Request], Result]) -> JobResult:
-    """The result of a request, or of all requests of a batch; `run` is called once for each that is in time. An
-    interruption of a batch raises InterruptedBatchError: no further request is started, waits end, and work that goes
-    on is waited for.
+    """Returns the result of a request, or of all requests of a batch. Calls `run` once for each request that is in
+    time. An interruption of a batch raises InterruptedBatchError: no further request starts, and running work ends.
     """
     if not isinstance(job, BatchRequest):
         return _run_in_time(job, run)
@@ -198,7 +197,7 @@ def _run_in_time(request: Request, run: Callable[[Request], Result]) -> Result:
 
 
 def result_of(run: Callable[[], Result], request: Request) -> Result:
-    """What `run` comes to: its result, or its error, which is logged where it is a failure. An interruption passes."""
+    """Returns the result of `run`, or its error, which is logged where it is a failure. An interruption passes."""
     try:
         return run()
     except HudiError as error:
@@ -211,7 +210,7 @@ def result_of(run: Callable[[], Result], request: Request) -> Result:
 
 
 def interrupted(error: BaseException | None, exit_code: int) -> JobResult:
-    """That of a job that a signal stopped, which raised `error`; that of requests of a batch without a result."""
+    """Returns the result of a job that a signal stopped; requests of a batch without a result get it, too."""
     stopped = Result.broken(INTERRUPTED, "stopped by a signal", exit_code, remedy="run it again")
     if not isinstance(error, InterruptedBatchError):
         return stopped

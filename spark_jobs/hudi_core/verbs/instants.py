@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RollbackRequest(OptionalInstantRequest):
-    """Rolls back the write at `instant`, or the next failed one; `unless_completed` keeps one that is completed now."""
+    """Rolls back the write at `instant`, or the next failed one. `unless_completed` keeps a completed write."""
 
     verb = "rollback"
     dry_run: bool = False
@@ -147,7 +147,7 @@ class UnscheduleRequest(InstantRequest):
 
         dropped = unschedule(context, self.instant, owner, dry_run=True)
         if dropped.action or current_claim(context.storage, self.instant) is not None:
-            # The run removes the claims of an instant that is gone.
+            # The run deletes the claims of an instant that is gone.
             return None
         return Result(document=replace(dropped, dry_run=self.dry_run).to_dict())
 

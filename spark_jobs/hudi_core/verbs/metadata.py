@@ -1,4 +1,4 @@
-"""metadata create, update and drop: the metadata table of a table, and their documents. validate: hudi_health/verbs."""
+"""The verbs metadata create, update and drop, and their documents. hudi_health/verbs has metadata validate."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ _PARTITION: Final = re.compile(r"[^./\\\0][^/\\\0]{0,254}")
 _THERE: Final = "all of them are there"
 _NOT_THERE: Final = "none of them was there"
 _EPOCHS: Final = 1 << 30
-"""Attempts at these verbs have no claim that numbers them: a random number in the names of files keeps two of them
-apart.
-"""
+"""These verbs have no claim with an epoch: a random number in file names keeps two attempts apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class MetadataCreateRequest(_ColumnsRequest):
     has_units = True
 
     def nothing(self, context: TableContext, owner: Owner) -> Result | None:
-        """Where the partitions are all there, with every column."""
+        """Returns a result where all partitions are there, and no column is named."""
         from hudi_core.services.metadata.maintain import lost_partitions
 
         there = context.config.metadata_partitions
@@ -65,7 +63,7 @@ class MetadataCreateRequest(_ColumnsRequest):
         return Extent.of(context.slice_sizes(), config)
 
     def run(self, work: Work) -> Result:
-        """The named columns initialize `column_stats`, or are added to an existing one."""
+        """Creates the partitions. The named columns initialize `column_stats`, or are added to an existing one."""
         from hudi_core.services.metadata.columns import add_columns, check_columns
         from hudi_core.services.metadata.initialization import index_warnings
         from hudi_core.services.metadata.maintain import create_metadata, lost_partitions
@@ -94,7 +92,7 @@ class MetadataCreateRequest(_ColumnsRequest):
 
 @dataclass(frozen=True, slots=True)
 class MetadataDropRequest(_ColumnsRequest):
-    """Removes partitions of the metadata table, or `columns` of `column_stats`; without both the metadata table."""
+    """Removes partitions of the metadata table, or `columns` of `column_stats`; by default the whole table."""
 
     verb = "metadata_drop"
 
@@ -107,7 +105,7 @@ class MetadataDropRequest(_ColumnsRequest):
             )
 
     def nothing(self, context: TableContext, owner: Owner) -> Result | None:
-        """Where the partitions are not there and left nothing; columns are the run's."""
+        """Returns a result where the partitions are not there and left nothing. Columns are left to the run."""
         from hudi_core.services.metadata.index_drop import left_over
 
         there = context.config.metadata_partitions
@@ -123,7 +121,7 @@ class MetadataDropRequest(_ColumnsRequest):
         if self.columns:
             columns = [*drop_columns(context, self.columns, work.owner)]
             return Result(document=_dropped([], sorted(before), columns, is_nothing=not columns))
-        # What an interrupted drop delisted goes, too.
+        # Partitions that an interrupted drop delisted are dropped, too.
         before = before.union(left_over(context.storage, context.config, self._names))
         after = drop_metadata(context, self._names, work.owner).metadata_partitions
         return Result(document=_dropped(sorted(before - after), sorted(after), [], is_nothing=not before - after))
@@ -150,7 +148,7 @@ class MetadataUpdateRequest(Request):
 
         if not context.has_metadata_table:
             return Extent()
-        # It may read what each of them wrote.
+        # The update may read what each of them wrote.
         return Extent(max(1, len(missing_actions(context, MetadataTimeline(context.storage, context.config)))))
 
     def nothing(self, context: TableContext, owner: Owner) -> Result | None:
@@ -161,7 +159,7 @@ class MetadataUpdateRequest(Request):
         return None if done is None else _updated(context, done)
 
     def run(self, work: Work) -> Result:
-        """Deltacommits are of the table as a whole: what else is there is updated with `partitions`."""
+        """Updates `partitions` and all others: deltacommits are of the metadata table as a whole."""
         from hudi_core.services.metadata.maintain import update_metadata
 
         self._check_partitions(work.context)

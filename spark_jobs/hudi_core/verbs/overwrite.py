@@ -1,4 +1,4 @@
-"""insert-overwrite and delete-partition: partitions are replaced as a whole."""
+"""The verbs insert-overwrite and delete-partition, which replace partitions as a whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hudi_core.transaction.owner import Owner
 
 MAX_TOKEN: Final = 250
-"""Characters of a token."""
+"""How many characters a token may have."""
 _TOKEN: Final = re.compile(rf"[^\x00-\x1f\x7f]{{1,{MAX_TOKEN}}}")
 _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
@@ -28,7 +28,7 @@ _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.
 @dataclass(frozen=True, slots=True)
 class _OverwriteRequest(Request):
     looks_once = True
-    has_units = True  # rows are written, and those that go are taken out of indexes
+    has_units = True  # rows are written, and replaced rows are removed from indexes
     partitions: tuple[str, ...] = ()
     token: str | None = None
     dry_run: bool = False
@@ -60,13 +60,13 @@ class _OverwriteRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class InsertOverwriteRequest(_OverwriteRequest):
-    """Replaces the partitions that the rows belong to, `partitions`, or with `whole_table` all.
+    """Replaces the partitions that the rows belong to, or `partitions`, or with `whole_table` all.
 
-    The rows are those of `source`, a Parquet file or a folder of them, on the table's storage or where its storage
-    options are good, or those of `query`, which Spark answers, or of the DataFrame that `dataframe` returns: the
-    `module:function` that the driver imports and calls with the Spark session and `dataframe_args` by their names. The
-    same `token` again does nothing; with `dry_run` the table stays as it is, and rows of a query or a DataFrame are
-    kept beside it until they are counted.
+    The rows are those of `source`, or of `query`, or of `dataframe`. `source` is a Parquet file or a folder of them, on
+    the table's storage or where its storage options are good. Spark answers `query`. `dataframe` is a `module:function`
+    that returns a DataFrame: the driver imports it, and calls it with the Spark session and `dataframe_args` by their
+    names. The same `token` again does nothing. With `dry_run` the table stays as it is; rows of a query or a DataFrame
+    are kept beside it until they are counted.
     """
 
     verb = "insert_overwrite"
@@ -116,7 +116,7 @@ class InsertOverwriteRequest(_OverwriteRequest):
 
 @dataclass(frozen=True, slots=True)
 class DeletePartitionRequest(_OverwriteRequest):
-    """Replaces the file groups of `partitions` by none; `token` and `dry_run` as of InsertOverwriteRequest."""
+    """Replaces the file groups of `partitions` by none. `token` and `dry_run` are as in InsertOverwriteRequest."""
 
     verb = "delete_partition"
 

@@ -1,8 +1,7 @@
-"""A verb: what hudictl, a process beside an Airflow task, a Spark job and an operator do for one class of request.
+"""A verb: what hudictl, a process beside an Airflow task, a Spark job and an operator do for one class of requests.
 
 A request is an object of its verb's class. As JSON it is one object with `version`, `verb` and the fields of the class
-(parse_request reads it). What a verb needs of the engine is imported where it is used: operators make requests, too,
-and run without it.
+(parse_request reads it). What a verb needs of the engine is imported where it is used: operators have none.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _RESULT_NAME: Final = re.compile(r"[0-9A-Za-z_-]{0,64}")
 @dataclass(frozen=True, slots=True)
 class Work:
     """What a request is run with. `choose` chooses the engine of each instant that the run plans itself: the local one,
-    or Spark, for which the instant is left as it is planned, and the run ends (Result.left).
+    or Spark. For Spark the instant is left as it is planned, and the run ends (Result.left).
     """
 
     context: TableContext
@@ -55,10 +54,10 @@ class Work:
 class Request(ABC):
     """What every request carries, and what a verb answers.
 
-    `table` is the table's path or URI; of a verb that needs none any folder of a storage. `owner` identifies the
-    requester in messages to others that find the instant claimed. `options` are Hudi's names, `storage_options` those
-    of the storage; secrets are refused in both and come from the environment or the JSON file `storage_options_file` on
-    the driver. `metadata` is whether the metadata table is read: auto, on or off. `run_id` is the id of the requesting
+    `table` is the table's path or URI; for a verb that needs none, any folder of a storage. `owner` names the requester
+    to others that find the instant claimed. `options` have Hudi's names, `storage_options` those of the storage.
+    Secrets are refused in both: they come from the environment, or from the JSON file `storage_options_file` on the
+    driver. `metadata` says whether the metadata table is read: auto, on or off. `run_id` is the id of the requesting
     run (Airflow's run id), recorded in what it completes; a random one when empty. With a `result_name` a Spark job
     also writes its result to `results_folder`/<name>.json: the output of a driver in a cluster may not be visible.
     """
@@ -66,14 +65,13 @@ class Request(ABC):
     verb: ClassVar[str]
     """hudictl's name of the command."""
     needs_table: ClassVar[bool] = True
-    """Whether `table` must be a Hudi table; any folder will do without."""
+    """Whether `table` must be a Hudi table; otherwise any folder will do."""
     results_folder: ClassVar[str] = RESULTS
-    """Where below `table` a named result is put."""
+    """The folder below `table` for a named result."""
     looks_once: ClassVar[bool] = False
-    """Whether its steps say where they need the table as it is now, and it is looked at once between (decision 0027).
-    """
+    """Whether its steps say where they need the current table. In between it is looked at once (decision 0027)."""
     plans: ClassVar[bool] = False
-    """Whether `plan` makes a plan, or finds out that there is nothing to do."""
+    """Whether `plan` makes a plan, or finds that there is nothing to do."""
     has_units: ClassVar[bool] = False
     """Whether its work is units of an engine."""
 
@@ -89,7 +87,7 @@ class Request(ABC):
     result_name: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ConfigError for what means nothing, holds a secret, or is an option that is no text."""
+        """Raises ConfigError for values that mean nothing or hold a secret, and for options that are no text."""
         if not self.table.strip():
             raise ConfigError(
                 f"{WHAT}: table is empty",
@@ -109,41 +107,41 @@ class Request(ABC):
         self.check_fields()
 
     def check_fields(self) -> None:  # noqa: B027 (most verbs have nothing to check)
-        """The checks of a verb's own fields. Raises ConfigError."""
+        """Checks the verb's own fields. Raises ConfigError."""
 
     @property
     def needs_executors(self) -> bool:
-        """Whether an engine gets any of the work; all else is done where the request is read."""
+        """Whether an engine gets any of the work. All else is done where the request is read."""
         return self.has_units
 
     def nothing(self, context: TableContext, owner: Owner) -> Result | None:
-        """The result where there is nothing to do, in the words of the run; None where there is work, or only the work
-        can tell. Nothing is written and no lock is taken. Raises bad input as the run does.
+        """Returns the result where there is nothing to do, in the words of the run; None where there is work, or only
+        the work can tell. Writes nothing and takes no lock. Raises the errors of the run for bad input.
         """
         return None
 
     def plan(self, context: TableContext, owner: Owner) -> Result | None:
-        """Writes the plan that the run carries out, for `extent`; the result without one. Raises as `run`."""
+        """Writes the plan of the run, for `extent`. Returns the result where there is none. Raises as `run`."""
         return None
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
-        """How much the work is that the request finds now, for the choice of an engine; nothing is written."""
+        """Returns how much work the request finds now, for the choice of an engine. Writes nothing."""
         return Extent()
 
     @abstractmethod
     def run(self, work: Work) -> Result:
-        """Does it. Raises HudiError: bad input before anything is written, ConflictError when it is safe to retry."""
+        """Does the work. Raises HudiError: for bad input before any write, ConflictError when a retry is safe."""
 
     def run_on_storage(self, storage: Storage) -> Result:
-        """Does what needs no table."""
+        """Does work that needs no table."""
         raise TypeError(f"{self.verb} needs a table")
 
     def rest(self, since: float, done: Result) -> Request:
-        """The request of what a run left that began at `since`, in seconds since the epoch, and came to `done`."""
+        """Returns the request for the rest of a run that began at `since` (epoch seconds) and did `done`."""
         return self
 
     def to_json(self) -> str:
-        """One line of JSON; parse_request reads it."""
+        """Returns one line of JSON, which parse_request reads."""
         return json.dumps({"version": REQUEST_VERSION, "verb": self.verb, **asdict(self)}, sort_keys=True)
 
 
@@ -191,11 +189,11 @@ VERBS: Final[dict[str, str]] = {
     "takeover": "hudi_core.verbs.instants:TakeoverRequest",
     "unschedule": "hudi_core.verbs.instants:UnscheduleRequest",
 }
-"""`module:class` by the verb."""
+"""The `module:class` of each verb."""
 
 
 def verb_class(verb: str) -> type[Request]:
-    """The class of requests of a verb. Raises ConfigError for one that this release does not have."""
+    """Returns the class of requests of a verb. Raises ConfigError for a verb that this release does not have."""
     if verb not in VERBS:
         raise ConfigError(f"{WHAT}: unknown verb {verb!r}", remedy=f"this release knows: {', '.join(sorted(VERBS))}")
     module, _, name = VERBS[verb].partition(":")
@@ -204,7 +202,7 @@ def verb_class(verb: str) -> type[Request]:
 
 
 def parse_request(text: str | bytes) -> Request:
-    """The request that `Request.to_json` wrote. Raises ConfigError for unknown fields, other versions, wrong types."""
+    """Returns the request of `Request.to_json`. Raises ConfigError for unknown fields, versions or types."""
     return request_of(parse_object(text, what=WHAT))
 
 
@@ -228,7 +226,7 @@ def request_of(value: Mapping[str, Any]) -> Request:
 
 
 def check_names(cls: type[Request], names: set[str]) -> None:
-    """Raises ConfigError for names of fields that the verb does not have: those of a newer release would be ignored."""
+    """Raises ConfigError for fields that the verb lacks: those of a newer release would be ignored."""
     wrong = sorted(names - _names(cls))
     for name in wrong:
         others = [verb for verb in VERBS if name in _names(verb_class(verb))]

@@ -1,4 +1,4 @@
-"""schedule and run: an instant of a table service is planned; instants are executed, whichever writer planned them."""
+"""The verbs schedule and run: plan an instant of a table service, and run instants, whichever writer planned them."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class ScheduleRequest(Request):
 
 
 def schedule(context: TableContext, name: str, owner: Owner, *, dry_run: bool) -> Scheduled:
-    """Plans an instant of a service, or says why not; of one without instants what it would do. UnsupportedError."""
+    """Plans an instant, or says why not, or what a service without instants would do. Raises UnsupportedError."""
     from hudi_core.services.service import Scheduled, service_of
 
     try:
         return service_of(name).schedule(context, owner, dry_run=dry_run)
-    except OrphanFilesError as error:  # only of an archival
+    except OrphanFilesError as error:  # only an archival raises it
         return Scheduled(None, None, str(error))
 
 
@@ -68,13 +68,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunRequest(Request):
-    """Runs `instant` of a table service, or every or the oldest pending one; `schedule` plans one when none is pending.
+    """Runs `instant` of a table service, or every pending one, or the oldest. `schedule` plans one when none is
+    pending.
 
-    After `max_minutes` no further instant is started, nor from `starts_until` on, in seconds since the epoch, nor when
-    the instants of the run have written `max_bytes`; plans are cut so that they are done by then, with `all_pending`
-    several, and to the bytes that are left. With `when` one is planned where one of these conditions holds
-    (request/services.py). `began_ms`, in milliseconds since the epoch, is when the work began that this is part of:
-    the result names options that a plan of before does not follow.
+    No further instant is started after `max_minutes`, nor from `starts_until` on (seconds since the epoch), nor when
+    the instants of the run have written `max_bytes`. Plans are cut so that they are done by then, with `all_pending`
+    several, and to the bytes that are left. With `when`, an instant is planned where one of these conditions holds
+    (request/services.py). `began_ms` (milliseconds since the epoch) is when the whole work began: the result names
+    options that an earlier plan does not follow.
     """
 
     verb = "run"
@@ -120,7 +121,7 @@ class RunRequest(Request):
         if self.instant is not None and service.has_instants:
             service.job(Run(context, self.instant, owner)).find(context.active.load())
             return None
-        # The run does that first; what cannot be planned now may be planned then.
+        # The run does that work first. What cannot be planned now may be planned then.
         if self._has_work_before(context, service, owner) and not service.pending(context, context.active.load()):
             return None
         work = find_work(context, service, owner, self._scope(), dry_run=True)
@@ -137,7 +138,7 @@ class RunRequest(Request):
         return None if work.instants else Result((), work.reason)
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
-        """A run takes the largest of its pending plans for all of them."""
+        """Returns the largest extent of the pending plans that the run takes."""
         from hudi_core.services.service import service_of
 
         if SERVICES[self.service].on_driver:
@@ -145,14 +146,14 @@ class RunRequest(Request):
         service = service_of(self.service)
         pending = service.pending(context, context.active.load())
         if self.instant is not None:
-            # The run says what is wrong with another one.
+            # The run reports what is wrong with another instant.
             pending = [instant for instant in pending if instant == self.instant]
         taken = pending if self.all_pending else pending[:1]
         extents = (self._extent_of(context, service, instant, config) for instant in taken)
         return reduce(or_, extents, Extent())
 
     def _extent_of(self, context: TableContext, service: Service, instant: str, config: EngineConfig) -> Extent:
-        """Of several instants a plan that cannot be read is left to the run, which reports each."""
+        """Returns the extent of one plan. Of several instants, the run reports each plan that cannot be read."""
         try:
             return service.extent(context, instant, config)
         except HudiError as error:
@@ -176,9 +177,9 @@ class RunRequest(Request):
         return runner.run(self._scope())
 
     def preview(self, context: TableContext, owner: Owner) -> Result:
-        """What `run` would do, as a document: `{"dry_run": true, "instants": [{"instant", "action", "state"}], "plan",
-        "reason"}`: the instants that it would take, with `all_pending` those that are pending now, or the plan that it
-        would make, or why neither. Nothing is written. Raises bad input as `run` does.
+        """Returns what `run` would do, as a document: `{"dry_run": true, "instants": [{"instant", "action", "state"}],
+        "plan", "reason"}`. It has the instants that the run would take (with `all_pending` those that are pending now),
+        or the plan that it would make, or why neither. Writes nothing. Raises the errors of `run` for bad input.
         """
         from hudi_core.services.lifecycle import Run
         from hudi_core.services.runner import completed_before, find_work
@@ -212,7 +213,7 @@ class RunRequest(Request):
         return replace(self.counted_from(since), max_bytes=most)
 
     def counted_from(self, since: float) -> RunRequest:
-        """The request as part of a run that began at `since`, in seconds since the epoch: its minutes go on."""
+        """Returns the request as part of a run that began at `since` (seconds since the epoch): its minutes go on."""
         ends = [] if self.starts_until is None else [self.starts_until]
         if self.max_minutes is not None:
             ends.append(int(since) + 60 * self.max_minutes)

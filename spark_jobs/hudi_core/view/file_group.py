@@ -26,7 +26,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A base file, if any, and log files in scan order. `cdc_files`, change-data logs, hold no rows of it."""
+    """A base file, if any, and log files in scan order. `cdc_files` are change-data logs without rows."""
 
     file_group: FileGroupId
     base_instant: str
@@ -52,7 +52,7 @@ class FileSlice:
         return sum(file.size for file in self.data_files)
 
     def merged_with(self, newer: FileSlice) -> FileSlice:
-        """This slice with the logs of the next one, which has no base file yet (mergeCompactionPendingFileSlices)."""
+        """Returns the slice with the logs of the next, which has no base file (mergeCompactionPendingFileSlices)."""
         logs = _in_scan_order(self.log_files + newer.log_files)
         return replace(self, log_files=logs, cdc_files=_in_scan_order(self.cdc_files + newer.cdc_files))
 
@@ -84,14 +84,14 @@ class FileGroup:
         return next((file_slice for file_slice in self.slices if file_slice.base_instant < instant), None)
 
     def is_cut_off(self, file_slice: FileSlice) -> bool:
-        """Whether logs lie above an older slice with no base file between: in layout 1, a pending compaction."""
+        """Whether logs lie above an older slice without a base file between, as in a compaction of layout 1."""
         if file_slice.base_file is not None or not file_slice.log_files:
             return False
         return any(older.data_files for older in self.slices if older.base_instant < file_slice.base_instant)
 
 
 def check_slice(file_slice: FileSlice) -> FileSlice:
-    """A slice of a unit or a split, as it is. Raises FormatError for names that leave the table, or its partition."""
+    """Returns a slice of a unit or split. Raises FormatError for names that leave the table or partition."""
     group = file_slice.file_group
     check_partition(group.partition, source=_SOURCE)
     check_file_name(group.file_id, source=_SOURCE)

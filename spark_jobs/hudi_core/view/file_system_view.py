@@ -1,10 +1,9 @@
 """The file system view: which slices of a file group a query or a service reads, also while a compaction of it is
-pending (AbstractTableFileSystemView); and which slices of version 6 a downgrade cut off from their base files. Which
-files a slice has: slicing.py.
+pending (AbstractTableFileSystemView); and which slices of version 6 a downgrade cut off from their base files.
+slicing.py says which files a slice has.
 
-A log file of version 8 or 9 has its own instant in its name, and a downgrade to version 6 renames none: it compacts all
-file groups. Read in layout 1 as of an instant before that, each log file is a slice of its own, without the rows below
-it. Hudi 0.15 fails there.
+A log file of version 8 or 9 has its own instant in its name. A downgrade to version 6 renames none: it compacts all
+file groups. As of an earlier instant, each such log file is a slice without the rows below it. Hudi 0.15 fails.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from hudi_core.view.slicing import Slicing, build_file_groups, slicing_for
 
 
 class FileSystemView:
-    """File groups of a table as of one timeline. `replaced` maps a replaced file group to its replacecommit. `slicing`
-    is layout 1's when None. `as_of`, where a method takes it, is the last requested time to be seen, inclusive, in
-    every layout; None means all. Results are sorted by file id.
+    """The file groups of a table as of one timeline. `replaced` maps a replaced file group to its replacecommit.
+    `slicing` None is that of layout 1. `as_of`, where a method takes it, is the last requested time to be seen,
+    inclusive, in every layout; None means all. Results are sorted by file id.
     """
 
     def __init__(
@@ -57,43 +56,43 @@ class FileSystemView:
         return self._listing.partitions()
 
     def files(self, partition: str) -> list[FileInfo]:
-        """Every data file of a partition, committed or not, sorted by path."""
+        """Returns every data file of a partition, committed or not, sorted by path."""
         return [info for info in self._listing.files(partition) if parse_data_file(info.name) is not None]
 
     def all_file_groups(self, partition: str) -> list[FileGroup]:
-        """Every file group of a partition: replaced ones, and ones without a visible slice, included."""
+        """Returns every file group of a partition, also replaced ones, and ones without a visible slice."""
         if partition not in self._groups:
             files, compactions = self._listing.files(partition), self._compactions.get(partition, ())
             self._groups[partition] = build_file_groups(partition, files, self._slicing, compactions=compactions)
         return self._groups[partition]
 
     def file_groups(self, partition: str, as_of: str | None = None) -> Iterator[FileGroup]:
-        """The file groups that no replacecommit up to `as_of` has replaced."""
+        """Yields the file groups that no replacecommit up to `as_of` has replaced."""
         for group in self.all_file_groups(partition):
             replaced_at = self.replaced_at(group.id)
             if replaced_at is None or (as_of is not None and replaced_at > as_of):
                 yield group
 
     def file_group(self, group: FileGroupId) -> FileGroup | None:
-        """One file group, replaced or not; None when the partition has no file of it."""
+        """Returns one file group, replaced or not; None when the partition has no file of it."""
         if group.partition not in self._by_id:
             self._by_id[group.partition] = {known.id: known for known in self.all_file_groups(group.partition)}
         return self._by_id[group.partition].get(group)
 
     def all_slices(self, partition: str) -> list[FileSlice]:
-        """Every visible slice of the groups that are not replaced, newest first within a group."""
+        """Returns every visible slice of the groups that are not replaced, newest first within a group."""
         return [file_slice for group in self.file_groups(partition) for file_slice in group.slices]
 
     def all_base_files(self, partition: str) -> list[DataFile]:
-        """Every visible base file of the groups that are not replaced, newest first within a group."""
+        """Returns every visible base file of the groups that are not replaced, newest first within a group."""
         return [file_slice.base_file for file_slice in self.all_slices(partition) if file_slice.base_file is not None]
 
     def latest_slices(self, partition: str) -> list[FileSlice]:
-        """The newest slice of each file group, to which writers append: empty after a compaction was requested."""
+        """Returns each file group's newest slice, for writers. It is empty after a compaction was requested."""
         return [group.slices[0] for group in self.file_groups(partition) if group.slices]
 
     def latest_slices_up_to(self, partition: str, as_of: str) -> list[FileSlice]:
-        """The newest slice with files and a base instant at or before `as_of` of each file group."""
+        """Returns of each file group the newest slice with files and a base instant at or before `as_of`."""
         slices = (
             [item for item in group.slices if item.base_instant <= as_of and not item.is_empty]
             for group in self.file_groups(partition, as_of)
@@ -101,16 +100,15 @@ class FileSystemView:
         return [of_group[0] for of_group in slices if of_group]
 
     def latest_merged_slices(self, partition: str, as_of: str | None = None) -> list[FileSlice]:
-        """What a snapshot query reads: the newest slice of each file group with rows. Where a compaction of the group
-        is pending, the slice before it and the logs written since are one slice, under the older base instant. Log
-        blocks are not judged here: the scan skips those of uncommitted instants and those after `as_of`. Raises
-        UnsupportedError as of an instant where a slice is cut off.
+        """Returns what a snapshot query reads: the newest slice of each file group with rows. Where a compaction of the
+        group is pending, the slice before it and the logs written since are one slice, under the older base instant.
+        The scan judges log blocks. Raises UnsupportedError where a slice is cut off as of that instant.
         """
         merged = (self._merged(group, as_of) for group in self.file_groups(partition, as_of))
         return [file_slice for file_slice in merged if file_slice is not None and not file_slice.is_empty]
 
     def latest_base_files(self, partition: str, as_of: str | None = None) -> list[DataFile]:
-        """What a read-optimized query reads: the newest visible base file of each file group."""
+        """Returns what a read-optimized query reads: the newest visible base file of each file group."""
         groups = self.file_groups(partition, as_of)
         bases = (
             (file_slice.base_file for file_slice in group.slices if as_of is None or file_slice.base_instant <= as_of)
@@ -120,7 +118,7 @@ class FileSystemView:
         return [base for base in newest if base is not None]
 
     def replaced_at(self, group: FileGroupId) -> str | None:
-        """The requested time of the replacecommit that replaced the group; None when none did."""
+        """Returns the requested time of the replacecommit that replaced the group; None when none did."""
         replaced = self._replaced.get(group)
         return None if replaced is None else replaced.requested_time
 
@@ -139,7 +137,7 @@ class FileSystemView:
         return before.merged_with(latest)
 
     def _check(self, group: FileGroup, file_slice: FileSlice, as_of: str | None) -> None:
-        """A query as of now needs no check: the compaction of a downgrade begins the newest slices."""
+        """Refuses a cut off slice as of an instant. As of now, a downgrade's compaction begins the newest slices."""
         if as_of is not None and self._slicing.is_by_name:
             refuse_cut_off(group, file_slice)
 
@@ -147,7 +145,7 @@ class FileSystemView:
 def load_view(
     active: ActiveTimeline, listing: FileListing, timeline: Timeline, history: Callable[[], ArchivedTimeline]
 ) -> FileSystemView:
-    """With pending plans and replacecommits read. `history` is opened where slices depend on archived instants."""
+    """Returns the view with pending plans and replacecommits read. Opens `history` only if needed."""
     slicing = slicing_for(active.layout, timeline, CompletionTimes(timeline, history).of)
     replaced = replaced_file_groups(timeline, active.read_commit)
     return FileSystemView(listing, timeline, PendingWork.read(active, timeline), replaced, slicing)
@@ -166,14 +164,14 @@ def refuse_cut_off(group: FileGroup, file_slice: FileSlice) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """A cut off slice: its first log file, and the instant that ended it, None where it is the newest of its group."""
+    """A cut off slice: its first log file, and the instant that ended it (None where it is the newest of its group)."""
 
     path: str
     end: str | None
 
 
 def cut_off_slices(active: ActiveTimeline, timeline: Timeline, listing: FileListing) -> list[CutOff]:
-    """Every cut off slice of a table in layout 1. No plan is read: one that is damaged is not in the way."""
+    """Returns every cut off slice of a table in layout 1. Reads no plan, so that a damaged one is not in the way."""
     replaced = replaced_file_groups(timeline, active.read_commit)
     slicing, pending = Slicing(timeline), timeline.pending_compactions().requested_times
     slices = []
@@ -190,9 +188,8 @@ def cut_off_slices(active: ActiveTimeline, timeline: Timeline, listing: FileList
 
 @dataclass(frozen=True)
 class PendingWork:
-    """The pending plans of a timeline, by requested time. `folder` is the timeline's, for messages. Slices depend on
-    the plans of compactions alone: the others are read on first use, so that one which does not fit does not prevent
-    reading.
+    """The pending plans of a timeline, by requested time. `folder` is the timeline's, for messages. Slices depend only
+    on the plans of compactions. The others are read on first use, so that a wrong one does not prevent reading.
     """
 
     compactions: Mapping[str, CompactionPlan] = field(default_factory=dict)
@@ -202,7 +199,7 @@ class PendingWork:
 
     @staticmethod
     def read(active: ActiveTimeline, timeline: Timeline) -> PendingWork:
-        """Raises StorageNotFoundError, and FormatError naming a plan's file, here and when more is read."""
+        """Reads the plans. Raises StorageNotFoundError and FormatError for a plan's file, also on later reads."""
         return PendingWork(
             active.read_plans(timeline),
             lambda: _log_compaction_plans(active, timeline),
@@ -224,14 +221,14 @@ class PendingWork:
 
     @cached_property
     def compacting_by_partition(self) -> dict[str, list[tuple[FileGroupId, str]]]:
-        """As compacting, so that no partition goes through the groups of all."""
+        """The groups of `compacting` by partition, so that no partition goes through the groups of all."""
         groups: dict[str, list[tuple[FileGroupId, str]]] = {}
         for group, (instant, _) in self.compacting.items():
             groups.setdefault(group.partition, []).append((group, instant))
         return groups
 
     def compaction_of(self, group: FileGroupId) -> str | None:
-        """The requested time of the pending compaction whose plan names the group; None when none does."""
+        """Returns the requested time of the pending compaction whose plan names the group; None when none does."""
         instant, _ = self.compacting.get(group, (None, None))
         return instant
 
@@ -257,7 +254,7 @@ class PendingWork:
 
 
 def _log_compaction_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, CompactionPlan]:
-    """The plans of pending log compactions; one that was rolled back since `timeline` was listed is passed over."""
+    """Returns the plans of pending log compactions. Passes over one rolled back since `timeline` was listed."""
     plans: dict[str, CompactionPlan] = {}
     for instant in timeline.pending_log_compactions():
         try:

@@ -1,9 +1,9 @@
-"""Which partitions a table has and which files are in them, by listing the storage (or by the metadata table); and
-which data files lost bytes: their commit wrote more of them than there are. Files of the metadata table:
-metadata_table/read/whole_files.py.
+"""Says which partitions a table has and which files are in them, by listing the storage (or by the metadata table).
+Also says which data files lost bytes: their commit wrote more bytes than there are. metadata_table/read/whole_files.py
+does so for files of the metadata table.
 
-A query that lists the storage fails on such a file. In the metadata table it would be left out, where it has no byte,
-or be listed with the bytes that are left: readers would miss its rows without an error. So it is not listed.
+A query that lists the storage fails on such a file. The metadata table would leave it out, where it has no byte, or
+list it with the bytes that are left: readers would miss its rows without an error. So it is refused there.
 """
 
 from __future__ import annotations
@@ -35,17 +35,16 @@ LISTING_THREADS: Final = 16
 def walk_partitions(
     storage: Storage, list_files: Callable[[str], list[FileInfo]]
 ) -> Iterator[tuple[str, list[FileInfo]]]:
-    """Every partition with its files, sorted by path, by one listing of each folder; not below a partition, nor
-    `.hoodie`. Threads list the next folders of a remote storage ahead; at most LISTING_THREADS results of each level
-    are held. Raises FormatError where `.hoodie` is a partition itself, as Hudi's writers make it of that value: its
-    rows would be lost silently.
+    """Yields every partition with its files, sorted by path, by one listing of each folder. Goes neither below a
+    partition, nor into `.hoodie`. Threads list the next folders of a remote storage ahead; at most LISTING_THREADS
+    results of each level are held. Raises FormatError where `.hoodie` is a partition: its rows would be lost silently.
     """
 
     def visit(folder: str) -> tuple[list[FileInfo] | None, list[str]]:
         files = list_files(folder)
         if any(info.name in _METADATA_FILES for info in files):
             return files, []
-        # One request for the whole walk: that folder has the thousands of files of a timeline of layout 1.
+        # One request for the whole walk: `.hoodie` has the thousands of files of a timeline of layout 1.
         if not folder and storage.exists(_OWN_METADATA):
             raise own_folder(_METADATA_FOLDER, source=_OWN_METADATA)
         return None, [child for child in storage.list_folders(folder) if child != _METADATA_FOLDER]
@@ -76,18 +75,17 @@ class FileListing(Protocol):
     """A listing of a table: equal for equal tables, from whatever source."""
 
     def partitions(self) -> list[str]:
-        """All partition paths, sorted; `[""]` for a table without partitions, `[]` for one without files."""
+        """Returns all partition paths, sorted; `[""]` for a table without partitions, `[]` for one without files."""
         ...
 
     def files(self, partition: str) -> list[FileInfo]:
-        """The files of a partition, sorted by path, foreign ones among them; empty for an unknown partition."""
+        """Returns the files of a partition, sorted by path, also foreign ones; none for an unknown partition."""
         ...
 
 
 class StorageListing:
-    """Lists the storage itself, each folder at most once. A folder is a partition when it holds
-    `.hoodie_partition_metadata` (with `hoodie.partition.metafile.use.base.format` with the base format's extension), as
-    in FileSystemBackedTableMetadata.
+    """Lists each folder at most once. As in FileSystemBackedTableMetadata, a folder is a partition when it holds
+    `.hoodie_partition_metadata` (with `hoodie.partition.metafile.use.base.format` with the base format's extension).
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -98,7 +96,7 @@ class StorageListing:
         return sorted(folder for folder, _ in walk_partitions(self._storage, self.files))
 
     def files(self, partition: str) -> list[FileInfo]:
-        """Raises FormatError for a partition path that leaves the table."""
+        """Returns the files of a partition. Raises FormatError for a partition path that leaves the table."""
         if partition not in self._files:
             check_partition(partition, source=join(partition, PARTITION_METADATA))
             self._files[partition] = self._storage.list_files(partition)
@@ -118,9 +116,8 @@ class CutFileError(CorruptFileError):
 
 
 class CommittedSizes:
-    """What the completed commits of a timeline say of the sizes of data files. Each is read once; memory: a path and a
-    number for each of their files. Of archived commits only those are read that seem to have written a base file
-    without any byte.
+    """The sizes of data files by a timeline's completed commits, each read once. Memory: a path and a number for each
+    of their files. Archived commits are read only where they seem to have written a base file of no bytes.
     """
 
     def __init__(
@@ -142,7 +139,7 @@ class CommittedSizes:
         return path in self._least
 
     def cut(self, info: FileInfo) -> str | None:
-        """What a commit says against the bytes of a file; None where it has as many as are known of."""
+        """Returns what a commit says against the bytes of a file; None where the file has as many as are known of."""
         size, instant = self._least.get(info.path, (0, ""))
         if info.size < size:
             return _says(instant, size, info)
@@ -157,7 +154,7 @@ class CommittedSizes:
             raise CutFileError(what, path=info.path)
 
     def _is_archived(self, instant: str, path: str) -> bool:
-        """Whether a commit before the timeline wrote the file, or nothing says which did: then it is committed."""
+        """Whether a commit before the timeline wrote the file. Also True where that commit is unknown."""
         times = self._commits.requested_times
         if instant in times or not self._commits.contains_or_before_start(instant):
             return False
@@ -166,7 +163,7 @@ class CommittedSizes:
 
 
 def least_size(stat: WriteStat) -> int:
-    """The bytes that a file has at least behind its commit; in version 6 a stat tells those of its own append."""
+    """Returns the least bytes of a file after its commit. In version 6 a stat counts only its own append."""
     appended = 0 if stat.log_version is None else (stat.log_offset or 0) + stat.total_write_bytes
     return max(stat.file_size_in_bytes, appended)
 

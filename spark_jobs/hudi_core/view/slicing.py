@@ -1,15 +1,14 @@
-"""Which slice of its file group a file belongs to, and whether a reader sees it: one rule for each layout; and the file
-groups and slices that follow from the names of a partition's files and the timeline. Pure. Which slices a query reads:
-file_system_view.py.
+"""Says which slice of its file group a file belongs to, and whether a reader sees it: one rule for each layout. Makes
+the file groups and slices of a partition from the names of its files and the timeline. No I/O. file_system_view.py
+chooses a query's slices.
 
 Layout 1 (HoodieFileGroup of Hudi 0.15): a log file's name has the base instant of its slice. A slice is visible when
-its base instant is a completed commit or a pending compaction, to which writers already append logs; log blocks are
-judged one by one by the scan. Layout 2 (HoodieFileGroup, AbstractTableFileSystemView, CompletionTimeQueryViewV2 of Hudi
-1.x): a log file's name has the instant that wrote it. It belongs to the slice with the largest base instant that is not
-after its completion. Files are visible by their own instant.
+its base instant is a completed commit, or a pending compaction to which writers append. The scan judges log blocks.
 
-In both, the timeline starts at a savepoint's commit that archival kept (`hoodie.archive.beyond.savepoint`), as in Hudi:
-what was archived after it is not visible.
+Layout 2 (HoodieFileGroup, AbstractTableFileSystemView, CompletionTimeQueryViewV2 of Hudi 1.x): a log file's name has
+the instant that wrote it. Its slice has the largest base instant not after its completion. Files show by their instant.
+
+In both, as in Hudi, nothing archived after a kept savepoint (`hoodie.archive.beyond.savepoint`) is visible.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 PENDING_WRITES: Final = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
 
 CompletionOf = Callable[[str], str | None]
-"""The completion time of the instant requested at a time, active or archived; None where none holds it as completed."""
+"""Returns the completion time of the instant requested at a time, active or archived, or None."""
 
 
 class Slicing:
     """The rule of one timeline layout over one timeline: layout 2 with `completion_of`, else layout 1.
 
-    An instant older than the timeline was archived as completed; but unlike in Hudi one that the timeline itself shows
-    as pending is never committed, however old. In layout 2 files of instants that are not completed are not part of the
-    slices, so they cannot draw a committed log into an invisible one. `completion_of` is called only for a log older
-    than the newest slice: any other completed after that started.
+    An instant older than the timeline was archived as completed. But unlike in Hudi, an instant that the timeline
+    itself shows as pending is never committed, however old. In layout 2 files of instants that are not completed are
+    not part of the slices, so they cannot draw a committed log into an invisible one. `completion_of` is called only
+    for a log older than the newest slice: any other log completed after that slice started.
     """
 
     def __init__(self, timeline: Timeline, completion_of: CompletionOf | None = None) -> None:
@@ -51,7 +50,7 @@ class Slicing:
 
     @property
     def is_by_name(self) -> bool:
-        """Whether the base instant of a log file's slice is in its name: layout 1."""
+        """Whether a log file's name has the base instant of its slice: layout 1."""
         return self._completion_of is None
 
     def slice_visible(self, base_instant: str) -> bool:
@@ -63,8 +62,8 @@ class Slicing:
         return instant not in self._compactions and self.slice_visible(instant)
 
     def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
-        """The base instant of the slice that a log file belongs to, and whether a reader sees the file. `starts` are
-        the base instants of the group's visible slices so far, ascending; the logs of a group come in scan order.
+        """Returns the base instant of the slice that a log file belongs to, and whether a reader sees the file.
+        `starts` are the base instants of the group's visible slices so far, ascending. Logs come in scan order.
         """
         if self._completion_of is None:
             return log.instant, self.slice_visible(log.instant)
@@ -73,29 +72,27 @@ class Slicing:
         return self._base_instant(log.instant, starts, self._completion_of), True
 
     def _base_instant(self, instant: str, starts: Sequence[str], completion_of: CompletionOf) -> str:
-        """getBaseInstantTime: where no slice started before the completion, the log starts one."""
+        """Returns the base instant of a log (getBaseInstantTime): its own where no slice started before it."""
         if not starts:
             return instant
         newest = starts[-1]
         if instant >= newest:
             return newest
         if instant in self._legacy and instant in starts:
-            # Written in layout 1, before an upgrade: the name is the base instant, whatever the file's modification
-            # time.
+            # Written in layout 1, before an upgrade: the name is the base instant, whatever the file's time.
             return instant
         completion = completion_of(instant)
         if completion is None:
             return newest
         if len(completion) != len(newest):
-            # Times of unequal length do not compare as text; Hudi falls back to the requested time
-            # (CompletionTimeQueryViewV2).
+            # Times of unequal length do not compare: the requested time counts (CompletionTimeQueryViewV2).
             completion = instant
         before = bisect_right(starts, completion)
         return starts[before - 1] if before else instant
 
 
 def slicing_for(layout: int, timeline: Timeline, completion_of: CompletionOf) -> Slicing:
-    """The rule of a timeline layout; raises UnsupportedVersionError for one that does not exist."""
+    """Returns the rule of a timeline layout. Raises UnsupportedVersionError for one that does not exist."""
     if layout in (1, 2):
         return Slicing(timeline, completion_of if layout == 2 else None)
     remedy = "layouts 1 and 2 are"
@@ -120,8 +117,8 @@ class _Parts:
 def build_file_groups(
     partition: str, files: Iterable[FileInfo], slicing: Slicing, *, compactions: Iterable[tuple[FileGroupId, str]] = ()
 ) -> list[FileGroup]:
-    """The file groups of one partition, sorted by file id, replaced ones included. `files` are what a listing shows.
-    `compactions` are the pending compactions' file groups and instants: each gets a slice at that instant.
+    """Returns the file groups of one partition, sorted by file id, also replaced ones. `files` are what a listing
+    shows. `compactions` are the pending compactions' file groups and instants: each gets a slice at that instant.
     """
     groups: dict[str, _Files] = defaultdict(_Files)
     for info in files:
@@ -140,7 +137,7 @@ def build_file_groups(
 
 
 def _group(group: FileGroupId, files: _Files, slicing: Slicing) -> FileGroup:
-    """Base files, then pending compactions, then logs in scan order: the order in which HoodieFileGroup adds them."""
+    """Adds base files, then pending compactions, then logs in scan order, as HoodieFileGroup does."""
     visible: dict[str, _Parts] = {}
     hidden: dict[str, _Parts] = {}
     for instant, bases in files.bases.items():
@@ -159,12 +156,12 @@ def _group(group: FileGroupId, files: _Files, slicing: Slicing) -> FileGroup:
 
 def _slices(group: FileGroupId, parts: dict[str, _Parts]) -> tuple[FileSlice, ...]:
     if not parts:
-        return ()  # as hidden ones mostly are: no generator for each of many file groups
+        return ()  # hidden ones mostly are empty: no generator for each of many file groups
     return tuple(_slice(group, instant, parts[instant]) for instant in sorted(parts, reverse=True))
 
 
 def _slice(group: FileGroupId, instant: str, parts: _Parts) -> FileSlice:
-    """Of several base files of one instant, left by a retried task, the longest is whole (addBaseFile)."""
+    """Returns a slice. The longest of a retried task's base files of one instant is whole (addBaseFile)."""
     base = (
         parts.bases[0]
         if len(parts.bases) == 1

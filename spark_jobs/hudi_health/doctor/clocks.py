@@ -1,5 +1,5 @@
-"""The clocks and zones of the table's writers: instants must be in one zone, and their order must be that of the work
-(HUDI-7507, HUDI-9127).
+"""The clocks and zones of the table's writers. All instants must be in one zone, and in the order in which the work was
+done (HUDI-7507, HUDI-9127).
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ from hudi_health.doctor.findings import Finding
 SAMPLES: Final = 20
 """The number of latest instants whose offsets are reported."""
 _QUARTER: Final = 900
-"""Seconds: zones differ by whole quarters of an hour."""
+"""Seconds of a quarter of an hour. Zones differ by whole quarters."""
 _MAX_QUARTERS: Final = 14 * 4
 _NEAR: Final = 60.0
-"""Seconds within which a requested file follows its instant; more than that is a copy of the table, or a slow
-writer.
-"""
+"""The most seconds from an instant to its requested file. A longer time means a copy of the table, or a slow writer."""
 _ENOUGH: Final = 3
 _COARSE: Final = 2.0
-"""Seconds to which some storages cut the times of files: object stores to one, archives and old file systems to two."""
+"""Seconds to which some storages round file times down: object stores to one, archives and old file systems to two."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockObservations:
-    """`zone` of the timeline in this run, `recorded` in hoodie.properties, `here` what LOCAL means. `offsets`: how much
-    later the latest instants are than their first files, read in `zone`. `storage_ahead` and `newest_ahead`: how far
-    the newest file and instant are ahead of this process's clock; None when there is none.
+    """The observed clocks and zones. `zone` is the timeline's zone in this run, `recorded` the zone in
+    hoodie.properties, and `here` the zone of LOCAL. `offsets` are the seconds by which the latest instants, read in
+    `zone`, are later than their requested files. `storage_ahead` and `newest_ahead` are the seconds by which the newest
+    file and the newest instant are ahead of this process's clock; None if there is none.
     """
 
     zone: str
@@ -52,7 +51,7 @@ class ClockObservations:
 def read_clocks(
     context: TableContext, timeline: Timeline, modified: Mapping[str, float], now: float
 ) -> ClockObservations:
-    """`modified` has the times of the timeline's files by path, `now` is this process's clock; epoch seconds."""
+    """Reads the clocks. `modified` has times of timeline files by path; `now` is this process's, both epoch seconds."""
     zone = context.zone
     times = {time for instant in timeline for time in (instant.requested_time, instant.completion_time) if time}
     moments = ((moment_of(time, zone), time) for time in times)
@@ -70,7 +69,9 @@ def read_clocks(
 
 
 def _offsets(context: TableContext, timeline: Timeline, modified: Mapping[str, float], zone: str) -> Iterator[float]:
-    """A requested file is made as its instant is drawn; not so of those planned before the latest write."""
+    """Yields the seconds by which instants are later than their requested files. A writer makes the requested file when
+    it draws the instant. Savepoints and indexings are omitted, because they are planned under earlier times.
+    """
     drawn = [instant for instant in timeline if instant.action not in (Action.SAVEPOINT, Action.INDEXING)]
     for instant in drawn[-SAMPLES:]:
         path = context.active.path(instant.requested_time, instant.pending_action, State.REQUESTED)
@@ -80,15 +81,17 @@ def _offsets(context: TableContext, timeline: Timeline, modified: Mapping[str, f
 
 
 def moment_of(time: str, zone: str) -> float | None:
-    """Seconds since the epoch; None for an instant that is no date."""
+    """Returns the seconds since the epoch; None for an instant that is not a date."""
     try:
         return parse_instant(time, zone).timestamp()
     except (TimelineError, OverflowError):
-        return None  # an initial instant such as 00000000000000010 is no date
+        return None  # An initial instant such as 00000000000000010 is not a date.
 
 
 def timeline_zone(clock: ClockObservations) -> Iterator[Finding]:
-    """Instants whole quarters of an hour beside their files' times: written in another zone than they are read in."""
+    """Reports instants that were written in another zone than they are read in. They differ from their files' times by
+    whole quarters of an hour.
+    """
     shifts = _shifts(clock.offsets)
     if len(shifts) > 1:
         yield Finding(
@@ -110,7 +113,9 @@ def timeline_zone(clock: ClockObservations) -> Iterator[Finding]:
 
 
 def _shifts(offsets: tuple[float, ...]) -> tuple[int, ...]:
-    """The shifts in quarters of an hour that the offsets agree on; empty where they agree on none."""
+    """Returns the different shifts of the offsets, in quarters of an hour. Returns none if there are too few offsets,
+    or if an offset is not near a whole quarter.
+    """
     quarters = [round(offset / _QUARTER) for offset in offsets]
     near = all(abs(offset - quarter * _QUARTER) < _NEAR for offset, quarter in zip(offsets, quarters, strict=True))
     if len(offsets) < _ENOUGH or not near or max(map(abs, quarters)) > _MAX_QUARTERS:
@@ -123,13 +128,13 @@ def _hours(quarters: int) -> str:
 
 
 def clock_skew(clock: ClockObservations) -> Iterator[Finding]:
-    """Clocks that disagree by more than the table's writers wait for."""
+    """Reports clocks that differ by more seconds than the table's writers wait."""
     skews = []
     if clock.storage_ahead is not None and clock.storage_ahead > clock.tolerated:
         what = f"the storage's clock is {clock.storage_ahead:.1f} s or more ahead of this process's"
         skews.append((what, clock.storage_ahead))
     ahead = max((offset for offset in clock.offsets if offset < _NEAR), default=0.0)
-    # A file is made after its instant is drawn, so an instant later than its file can only be a clock that is ahead.
+    # A file is made after its instant is drawn. So if an instant is later than its file, the writer's clock is ahead.
     if _shifts(clock.offsets) == (0,) and ahead > clock.tolerated + _COARSE:
         skews.append((f"a writer's clock was {ahead:.1f} s ahead of the storage's", ahead))
     for what, seconds in skews:
@@ -139,7 +144,7 @@ def clock_skew(clock: ClockObservations) -> Iterator[Finding]:
 
 
 def instant_ahead(clock: ClockObservations) -> Iterator[Finding]:
-    """An instant of the future: every later one has to be larger, and Hudi's writers do not see to that."""
+    """Reports an instant in the future. Every later instant must be larger, but Hudi's writers do not ensure that."""
     if clock.newest_ahead is not None and clock.newest_ahead > clock.tolerated:
         yield Finding(
             "instant_ahead",

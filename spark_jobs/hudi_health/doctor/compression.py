@@ -1,4 +1,4 @@
-"""What zstd would save on the table's base files, measured on a sample of the newest, and the rule on it."""
+"""Measures the savings of zstd on a sample of the table's newest base files, and reports them."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_health.doctor.findings import Finding
 
 _COMPARED: Final = frozenset({"GZIP", "SNAPPY", "UNCOMPRESSED"})
-"""Codecs that zstd is measured beside; who wrote another one chose it."""
+"""The codecs that zstd is compared with. Users chose any other codec on purpose."""
 _ZSTD: Final = "ZSTD"
 _COMMITS: Final = 32
-"""How many of the newest commits are read, until they name enough base files."""
+"""The most commits that are read, the newest first, until they name enough base files."""
 _FILES: Final = 3
 _TRIED: Final = 2 * _FILES
-"""How many files are opened at most: some may be gone, or be damaged."""
+"""The most files that are opened. Some files may be gone or damaged."""
 _ROWS: Final = 64 << 10
 _BYTES: Final = 4 << 20
-"""Of the rows of one file, as Arrow holds them."""
+"""Bytes of the rows of one file in Arrow's memory."""
 _BATCH_ROWS: Final = 1024
 _STORED: Final = 128 << 20
-"""Bytes of a row group that is read; Hudi's writers cut theirs at 120 MiB."""
+"""The most bytes of a row group that is read. Hudi's writers end a row group at 120 MiB."""
 _LEAST: Final = 1 << 20
-"""Bytes of rows in all below which nothing is measured: there is nothing to save, and times are noise."""
+"""The least bytes of all sampled rows. Fewer bytes save little and their times are noise, so nothing is measured."""
 _SMALLER: Final = 0.95
 _FASTER: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class CodecCost:
-    """Bytes of a sample of rows in one codec, and seconds of CPU to write it and to read it back."""
+    """The cost of a sample of rows in one codec: its bytes, and the CPU seconds to write it and to read it back."""
 
     stored: int
     writing: float
@@ -58,8 +58,9 @@ class CodecCost:
 
 @dataclass(frozen=True, slots=True)
 class CompressionObservations:
-    """The codec of new base files, by the options or else of the newest ones. `rows` of `files` took the costs `now`,
-    in that codec, and `zstd`; None where nothing was measured. `library` is what made gzip here.
+    """The codec of new base files, and its cost compared with zstd. `codec` comes from the options, else from the
+    newest base files. `now` and `zstd` are the costs of `rows` rows of `files` files in that codec and in zstd; None if
+    nothing was measured. `library` is the gzip library of the measurement.
     """
 
     codec: str | None = None
@@ -71,10 +72,10 @@ class CompressionObservations:
 
 
 def read_compression(context: TableContext, timeline: Timeline, *, files: bool) -> CompressionObservations:
-    """The codec of new base files; with `files`, and where that is worth a comparison, the cost of it and of zstd: up
-    to 64 Ki rows of each of the three largest base files that the newest commits wrote are written to memory in both,
-    and read back. Files that cannot be read are passed over. Memory: a row group as it is stored, at most 128 MiB, and
-    4 MiB of rows of each file, twice. Raises ConfigError for an option of writing that is not valid.
+    """Returns the codec of new base files. With `files`, and if the codec is worth a comparison, it also measures the
+    codec and zstd: it takes up to 64 Ki rows of each of three large base files of the newest commits, writes them to
+    memory in both codecs, and reads them back. Files that cannot be read are skipped. Memory: a row group as it is
+    stored, at most 128 MiB, and 4 MiB of rows of each file, twice. Raises ConfigError for an invalid write option.
     """
     config = WriteConfig.of(context.options)
     if not files or config.parquet_codec not in (None, *_COMPARED):
@@ -93,12 +94,14 @@ def read_compression(context: TableContext, timeline: Timeline, *, files: bool) 
     rows = pa.concat_tables(samples).combine_chunks()
     try:
         return replace(_measured(rows, codec, config), files=len(samples))
-    except (ConfigError, FormatError, ExecutionError):  # a gzip library that is not here, or a level of another one
+    except (ConfigError, FormatError, ExecutionError):  # The gzip library is missing, or lacks the level.
         return CompressionObservations(codec)
 
 
 def _newest_base_files(context: TableContext, timeline: Timeline) -> Iterator[str]:
-    """Paths of Parquet base files, of each file group once: of the newest commit first, and of that in `_spread`."""
+    """Yields paths of Parquet base files, one for each file group. The newest commit comes first; the files of a commit
+    come in the order of `_spread`.
+    """
     seen: set[str] = set()
     for instant in islice(reversed(tuple(timeline.commits())), _COMMITS):
         try:
@@ -113,14 +116,16 @@ def _newest_base_files(context: TableContext, timeline: Timeline) -> Iterator[st
 
 
 def _spread(stats: Sequence[WriteStat]) -> list[str]:
-    """The largest file of each partition, then the second of each; the larger ones first."""
+    """Returns the paths of the largest file of each partition, then of the second largest of each, and so on; in each
+    of these groups the larger files come first.
+    """
     ranks: defaultdict[str, Iterator[int]] = defaultdict(count)
     largest_first = sorted(stats, key=lambda stat: (-stat.file_size_in_bytes, stat.path))
     return [stat.path for stat in sorted(largest_first, key=lambda stat: next(ranks[stat.partition_path]))]
 
 
 def _sample(file: ParquetBaseFile) -> list[pa.Table]:
-    """The first rows of a row group of the file; none where that is too large to be read."""
+    """Returns the first rows of a row group of the file; none if the row group is too large to be read."""
     group = _row_group(file.metadata)
     if group is None:
         return []
@@ -135,7 +140,7 @@ def _sample(file: ParquetBaseFile) -> list[pa.Table]:
 
 
 def _row_group(metadata: pq.FileMetaData) -> int | None:
-    """The smallest row group with as many rows as are wanted, else the one with most."""
+    """Returns the smallest row group with enough rows, else that with the most rows; None if too large to read."""
     rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     if not rows:
         return None
@@ -148,7 +153,7 @@ def _row_group(metadata: pq.FileMetaData) -> int | None:
 def _measured(rows: pa.Table, codec: str, config: WriteConfig) -> CompressionObservations:
     library = chosen_library(GzipLibrary(config.gzip_library)).value if codec == "GZIP" else None
     style = parquet_style(config, codec)
-    # Twice, by turns: the first to run imports libraries, and waits for memory.
+    # Both codecs run twice, in turns: the first run imports libraries, and waits for memory.
     first, second = ([_cost(rows, each) for each in (style, replace(style, codec=_ZSTD))] for _ in range(2))
     now, zstd = (
         CodecCost(one.stored, min(one.writing, other.writing), min(one.reading, other.reading))
@@ -171,7 +176,7 @@ def _cost(rows: pa.Table, style: ParquetStyle) -> CodecCost:
 
 
 def codec_saving(measured: CompressionObservations) -> Iterator[Finding]:
-    """A codec beside which zstd makes smaller base files, or takes less CPU."""
+    """Reports a codec if zstd makes smaller base files, or takes less CPU."""
     now, zstd = measured.now, measured.zstd
     if now is None or zstd is None:
         return

@@ -1,5 +1,5 @@
-"""`doctor`: looks at a table from all sides and writes nothing, so ages are measured by this process's clock. The
-checks: instants.py, writers.py, clocks.py, wheels.py, listings.py, stored_files.py, compression.py.
+"""`doctor`: runs all checks on a table. It writes nothing, so it measures ages by this process's clock. The checks are
+in instants.py, writers.py, clocks.py, wheels.py, listings.py, stored_files.py and compression.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 @dataclass(frozen=True, slots=True)
 class StoreObservations:
-    """What the storage offers. Only a race shows whether it keeps the guarantees (hudi_health.probe)."""
+    """The operations that the storage offers. Only a race shows whether they are safe (hudi_health.probe)."""
 
     scheme: str
     exclusive_create: bool
@@ -35,7 +35,7 @@ class StoreObservations:
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """The findings, the worst first, and what else people want to see; `executors` is None where there were none."""
+    """The findings, the worst first, and further observations. `executors` is None if there were no executors."""
 
     table: str
     name: str
@@ -62,7 +62,7 @@ class DoctorReport:
 def examine(
     context: TableContext, *, files: bool = True, executors: ExecutorObservations | None = None
 ) -> DoctorReport:
-    """With `files` data files are looked at, too. Raises FormatError for damage in the archive or a log file."""
+    """Runs the checks, with `files` also those of data files. Raises FormatError for a damaged archive or log file."""
     with one_look(context.storage):
         now, scheme = time.time(), scheme_of(context.uri)
         modified, timeline = context.active.modified(), context.active.load()
@@ -118,7 +118,7 @@ def _of_files(files: DataFiles, *, listed: bool) -> Iterator[Finding]:
         doubts = [*listings.indexes(files, ranges=False)]
         yield from doubts if files.is_current() else ()
         return
-    cut = [*stored_files.cut_files(files)]  # first: it reads each commit, also for the log files
+    cut = [*stored_files.cut_files(files)]  # It runs first, because it reads each commit, also for the log files.
     yield from listings.orphans(files)
     differences = [*listings.listings(files)]
     rules = (
@@ -129,14 +129,14 @@ def _of_files(files: DataFiles, *, listed: bool) -> Iterator[Finding]:
     )
     of_slices = [finding for rule in rules for finding in rule(files)]
     doubts = [*listings.indexes(files, ranges=True)]
-    is_current = files.is_current()  # else what differs may be what was written meanwhile
+    is_current = files.is_current()  # Otherwise the differences may come from writes meanwhile.
     yield from differences if is_current else ()
     yield from (*of_slices, *cut)
     yield from doubts if is_current else ()
 
 
 def metadata_drop(context: TableContext) -> Iterator[Finding]:
-    """A metadata table that was being dropped when its process died."""
+    """Reports a metadata table whose drop did not finish, because the process died."""
     if is_drop_unfinished(context.storage, context.config):
         what = "hoodie.properties list no metadata table, but parts of one are left: a drop was cut off"
         fix = "a restore finishes it under the lock; else delete .hoodie/metadata while no writer is at work"
@@ -144,7 +144,7 @@ def metadata_drop(context: TableContext) -> Iterator[Finding]:
 
 
 def unproven_store(store: StoreObservations, uri: str) -> Iterator[Finding]:
-    """A storage that cannot carry a timeline, or an untested one."""
+    """Reports a storage that cannot carry a timeline, or that is untested."""
     if not store.exclusive_create:
         yield Finding(
             "store_not_atomic",

@@ -1,4 +1,4 @@
-"""What the checks of the doctor share: the findings, and one look at the table's files. Ages are seconds."""
+"""The findings of the doctor's checks, and the one look at the table's files that they share. Ages are seconds."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from hudi_core.view.file_system_view import FileSystemView
 from hudi_core.view.listing import CommittedSizes, StorageListing, walk_partitions
 
 Severity = Literal["error", "warning", "info"]
-"""error: rows are wrong or will be lost; warning: something is blocked or may fail; info: no action is needed now."""
+"""The severity: error means that rows are wrong or will be lost, warning that something is blocked or may fail, info
+that no action is needed now.
+"""
 
 KEPT: Final = 100
-"""How many differences of one sort are kept; all are counted."""
+"""The most differences of one sort that are kept. All are counted."""
 _SHOWN: Final = 5
 
 T = TypeVar("T")
 
 
 def duration(seconds: float) -> str:
-    """An age for people: seconds, minutes, hours or days, whichever is not too small."""
+    """Returns an age for people, in seconds, minutes, hours or days: the largest unit with at least two."""
     for unit, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * unit:
             return f"{seconds / unit:.0f} {name}"
@@ -38,7 +40,7 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding: its rule, what was seen, what to do. `age_seconds` is that of the instant or lock."""
+    """One finding: its rule, the problem, and the fix. `age_seconds` is the age of the instant or lock."""
 
     rule: str
     severity: Severity
@@ -57,7 +59,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Counted(Generic[T]):
-    """The first KEPT items, and how many there are."""
+    """The first KEPT items, and the number of all items."""
 
     first: list[T] = field(default_factory=list)
     count: int = 0
@@ -67,14 +69,14 @@ class Counted(Generic[T]):
         self.first += items[: KEPT - len(self.first)]
 
     def named(self, kind: str = "file") -> str:
-        """The count of files, or others of a `kind`, for people, and the first by name."""
+        """Returns the count of the items of a `kind` as text for people, with the first items."""
         more = "" if self.count <= _SHOWN else f" and {self.count - _SHOWN} more"
         shown = ", ".join(map(str, self.first[:_SHOWN]))
         return f"{self.count} {kind}{'' if self.count == 1 else 's'} ({shown}{more})"
 
 
 def each_of(counted: Counted[Finding], rest: str, fix: str) -> Iterator[Finding]:
-    """The findings that are kept, and one more that says how many of `rest` there are."""
+    """Yields the kept findings, and one more finding with the number of the others, which `rest` describes."""
     yield from counted.first
     if counted.count > KEPT:
         more = f"{counted.count - KEPT} {rest}"
@@ -82,8 +84,8 @@ def each_of(counted: Counted[Finding], rest: str, fix: str) -> Iterator[Finding]
 
 
 class DataFiles:
-    """A table's files at `timeline`, each part read once when a check needs it; a view.listing.FileListing. Memory:
-    some 300 bytes for each data file.
+    """A table's files at `timeline`. Each part is read once, when a check needs it. It is a view.listing.FileListing.
+    Memory: about 300 bytes for each data file.
     """
 
     def __init__(self, context: TableContext, timeline: Timeline) -> None:
@@ -96,7 +98,9 @@ class DataFiles:
 
     @cached_property
     def by_partition(self) -> dict[str, list[FileInfo]]:
-        """The files of the storage, as walk_partitions orders them. Raises FormatError for folders of no table."""
+        """The files of the storage by partition, in the order of walk_partitions. Raises FormatError for folders that
+        are not a table's.
+        """
         return dict(walk_partitions(self.storage, StorageListing(self.storage).files))
 
     def partitions(self) -> list[str]:
@@ -107,7 +111,7 @@ class DataFiles:
 
     @cached_property
     def view(self) -> FileSystemView | None:
-        """The slices in the storage; None beside a pending plan that cannot be read, which has a rule of its own."""
+        """The file slices in the storage; None if a pending plan cannot be read, which another rule reports."""
         try:
             return self.context.view(self.timeline, listing=self)
         except (FormatError, StorageNotFoundError):
@@ -115,12 +119,12 @@ class DataFiles:
 
     @cached_property
     def sizes(self) -> CommittedSizes:
-        """Reads each commit, also for `writes`. Raises FormatError for one that cannot be read."""
+        """The sizes of files by the commits, also for `writes`. Raises FormatError for an unreadable commit."""
         return CommittedSizes(self.timeline, self.writes.read_commit, self.history)
 
     @cached_property
     def written(self) -> Mapping[str, int] | None:
-        """See appended_log_bytes. Raises FormatError for a commit or rollback that cannot be read."""
+        """The result of appended_log_bytes. Raises FormatError for a commit or rollback that cannot be read."""
         return appended_log_bytes(self.context, self.timeline)
 
     def is_current(self) -> bool:

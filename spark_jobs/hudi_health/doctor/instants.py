@@ -1,5 +1,5 @@
-"""The instants of a table's timeline: which are pending without a writer, which names are none, and what was archived
-behind an older one; and the rules on them.
+"""The rules on the instants of a table's timeline: instants that are pending without a writer, file names that name no
+instant, and commits that were archived although an older instant was not.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from hudi_health.doctor.clocks import moment_of
 from hudi_health.doctor.findings import DataFiles, Finding, duration
 
 _DROPPABLE: Final = frozenset({"compaction", "log_compaction", "clustering", "indexing", Action.RESTORE})
-"""What unschedule drops without its plan."""
+"""The actions that unschedule drops without reading their plan."""
 _ENDINGS: Final = tuple(f".{word}" for word in (*sorted(KNOWN_ACTIONS), "requested", "inflight"))
 _STARTS_AS_TIME: Final = re.compile(r"^\d{8}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingObservations:
-    """`age` is the younger of file and instant; `alive`: its owner or writer may be; `problem` with its plan."""
+    """A pending instant. `age` is the age of its file or of the instant, whichever is younger. `alive` says whether its
+    owner or writer may be alive. `problem` says why its plan or claim cannot be read.
+    """
 
     plan: PendingPlan
     age: float | None
@@ -44,10 +46,10 @@ class PendingObservations:
 def pending_instants(
     context: TableContext, timeline: Timeline, modified: Mapping[str, float], heartbeats: Heartbeats
 ) -> Iterator[PendingObservations]:
-    """The pending instants, but for rollbacks of a restore: those stay inflight for good."""
+    """Yields the pending instants. Rollbacks of a restore are omitted, because they stay inflight forever."""
     try:
         rollbacks = frozenset(pending_rollbacks(context.active, timeline))
-    except (FormatError, StorageNotFoundError):  # each rollback is read then, and reports its damage
+    except (FormatError, StorageNotFoundError):  # Then each rollback is read below, and its damage is reported.
         rollbacks = timeline.requested_times
     for instant in timeline.pending():
         if instant.action == Action.ROLLBACK and instant.requested_time not in rollbacks:
@@ -66,7 +68,9 @@ def pending_instants(
 
 
 def _age(context: TableContext, instant: Instant, modified: Mapping[str, float], now: float) -> float | None:
-    """The younger of the file's and the instant's: both may be old for other reasons. One in the future has none."""
+    """Returns the age of the file or of the instant, whichever is younger: each may look old for another reason. A time
+    in the future has no age. Returns None if the file has no time.
+    """
     made = modified.get(context.active.path_of(instant))
     if made is None:
         return None
@@ -76,7 +80,9 @@ def _age(context: TableContext, instant: Instant, modified: Mapping[str, float],
 
 
 def _owner(context: TableContext, instant: str, heartbeats: Heartbeats) -> tuple[str | None, bool]:
-    """The owner of the instant's claim, and whether it, or a writer of Hudi by its heartbeat, may be at work on it."""
+    """Returns the owner of the instant's claim, and whether the owner may be at work on the instant. Without a claim,
+    the heartbeat says whether a Hudi writer may be at work.
+    """
     claimed = current_claim(context.storage, instant) if instant.isdigit() else None
     if claimed is None:
         return None, not heartbeats.is_expired(instant)
@@ -84,7 +90,9 @@ def _owner(context: TableContext, instant: str, heartbeats: Heartbeats) -> tuple
 
 
 def stalled_instants(pending: Iterable[PendingObservations], uri: str, stalled_after: float) -> Iterator[Finding]:
-    """Pending instants without a live writer: for long, or with an owner that released them or is provably dead."""
+    """Reports pending instants without a live writer: instants that are old, and inflight instants whose owner released
+    them or is provably dead. Also reports plans and claims that cannot be read.
+    """
     for seen in pending:
         instant, kind = seen.plan.instant, seen.plan.kind
         time, named = instant.requested_time, f"{instant.pending_action} {instant.requested_time}"
@@ -117,7 +125,9 @@ def _way_out(uri: str, plan: PendingPlan) -> str:
 
 
 def overtaken(files: DataFiles) -> Iterator[Finding]:
-    """Commits archived behind an instant that is still on the timeline; only log files need their completion times."""
+    """Reports archived commits that are later than an instant on the timeline. This matters only for tables with log
+    files, because only log files need the completion times of commits.
+    """
     first, config = files.timeline.first(), files.context.config
     if first is not None and config.features.completion_time_in_name and config.is_merge_on_read:
         archived = files.history().instants(after=first.requested_time)
@@ -127,7 +137,7 @@ def overtaken(files: DataFiles) -> Iterator[Finding]:
 
 
 def archived_behind(first: Instant, later: Sequence[str], uri: str) -> Finding:
-    """The finding on the timeline's `first` instant, and the `later` commits (CompletionTimeQueryViewV2 of 1.2)."""
+    """Returns the finding on the `first` instant and `later` archived commits (CompletionTimeQueryViewV2 of 1.2)."""
     time = first.requested_time
     fix = f"hudictl run archive {uri}"
     if not first.is_completed:
@@ -143,7 +153,9 @@ def archived_behind(first: Instant, later: Sequence[str], uri: str) -> Finding:
 
 
 def latest_indexing(timeline: Timeline) -> Iterator[Finding]:
-    """An indexing of Hudi's own planning, whose name the next writer takes (generateUniqueInstantTime of 1.x)."""
+    """Reports an indexing that is the latest completed action. The next writer that begins an index takes the name of
+    this indexing (generateUniqueInstantTime of 1.x).
+    """
     latest = timeline.last_completed()
     if latest is not None and latest.action == Action.INDEXING:
         time = latest.requested_time
@@ -159,7 +171,9 @@ def latest_indexing(timeline: Timeline) -> Iterator[Finding]:
 
 
 def strange_names(context: TableContext) -> Iterator[Finding]:
-    """Files that name no instant, which Hudi and we pass over silently: what they completed looks pending."""
+    """Reports files of the timeline that name no instant. Hudi and we ignore them silently, so an instant that such a
+    file completed looks pending.
+    """
     naming = naming_for(context.config.layout_version)
     for name in context.active.names():
         if (_STARTS_AS_TIME.match(name) or name.endswith(_ENDINGS)) and not naming.instants([name]):

@@ -1,6 +1,6 @@
-"""The files in the storage compared with the timeline and with the metadata table's list of files; and what Hudi's
-writers left out of its indexes (docs/decisions/0018). The rules: docs/use/doctor.md. A reader takes an instant for
-committed that is older than the timeline's first commit (HoodieTimeline.containsOrBeforeTimelineStarts).
+"""Compares the files in the storage with the timeline and with the metadata table's list of files. Also finds what
+Hudi's writers omitted from the indexes (docs/decisions/0018). docs/use/doctor.md describes the rules. Readers treat an
+instant as committed if it is older than the timeline's first commit (HoodieTimeline.containsOrBeforeTimelineStarts).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _REBUILD: Final = (
 
 
 def orphans(files: DataFiles) -> Iterator[Finding]:
-    """Files of instants that never completed; what is older than the archive counts as committed, as it may be
-    truncated. Raises FormatError for an archive or a log file that is damaged.
+    """Reports files of instants that never completed. Instants that are older than the archive count as committed,
+    because the archive may be truncated. Raises FormatError for a damaged archive or log file.
     """
     timeline = files.timeline
     start = start_after(timeline, frozenset())
@@ -60,7 +60,7 @@ def orphans(files: DataFiles) -> Iterator[Finding]:
     earlier = replace(later, begin=min(archived.requested_times, default=start), end=start)
     hidden, visible = (search(files.storage, files.by_partition.items(), scope).orphans for scope in (later, earlier))
     look_again(files.storage)
-    new = files.context.active.load().requested_times  # instants that started, or completed, while files were listed
+    new = files.context.active.load().requested_times  # Instants may have started or completed during the listing.
     for instant, paths in sorted(visible.items()):
         yield Finding(
             "orphan_visible",
@@ -91,9 +91,10 @@ def _named(paths: Iterable[str]) -> str:
 
 
 def listings(files: DataFiles) -> Iterator[Finding]:
-    """Entries without a file, base files that a commit names without an entry, entries of another size, an unreadable
-    list. While a clean, rollback or restore is inflight both lists may be right. Raises FormatError for a damaged
-    commit or rollback of a merge-on-read table of version 6.
+    """Reports wrong entries of the metadata table: entries without a file, base files of commits without an entry,
+    entries with another size, and a list that cannot be read. Reports nothing while a clean, rollback or restore is
+    inflight, because both lists may be right then. Raises FormatError for a damaged commit or rollback of a
+    merge-on-read table of version 6.
     """
     if not files.context.has_metadata_table or deletions_at_work(files.timeline):
         return
@@ -156,7 +157,7 @@ def _differences(files: DataFiles, written: Mapping[str, int] | None) -> Iterato
 
 
 def _named_by_commits(files: DataFiles, paths: list[str]) -> list[str]:
-    """Without those of failed task attempts; all of them beside a commit that cannot be read."""
+    """Returns the paths that commits name, without failed attempts' files; all paths if a commit is unreadable."""
     try:
         return [path for path in paths if files.sizes.names(path)]
     except (FormatError, StorageNotFoundError):
@@ -168,8 +169,8 @@ _THREADS: Final = 16
 
 
 def indexes(files: DataFiles, *, ranges: bool) -> Iterator[Finding]:
-    """Indexes by which readers lose rows; with `ranges`, doubtful ranges of partitions are compared with those of their
-    files, and the files of indexes are looked at. Memory: the statistics of the files in one partition.
+    """Reports indexes that make readers lose rows. With `ranges` it compares doubtful ranges of partitions with the
+    ranges of their files, and checks the files of indexes. Memory: the statistics of the files in one partition.
     """
     if not files.context.has_metadata_table:
         return
@@ -221,7 +222,7 @@ def _indexes(files: DataFiles, uri: str, ranges: bool) -> Iterator[Finding]:
 
 
 def _doubts(files: DataFiles, uri: str, ranges: bool) -> Iterator[Finding]:
-    """Of indexes whose files are whole: what Hudi's writers left out of them."""
+    """Reports what Hudi's writers omitted from indexes whose files are undamaged."""
     doubts = dict(doubts_of(files.metadata))
     doubtful_keys = doubts.pop(RECORD_INDEX, frozenset()) != frozenset()
     for name, partitions in _narrow(files).items() if ranges else ():
@@ -260,7 +261,7 @@ def _doubts(files: DataFiles, uri: str, ranges: bool) -> Iterator[Finding]:
 
 
 def _damaged(files: DataFiles, names: Collection[str]) -> dict[str, FormatError]:
-    """By index, its first file that is gone, too short, or without the end of an HFile. One request a base file."""
+    """Returns, by index, the error of a file that is gone, short, or lacks an HFile's end. One request per file."""
     snapshot = MetadataTableSnapshot(files.storage, files.context.config, files.timeline)
     damaged: dict[str, FormatError] = {}
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="index-files") as pool:
@@ -285,7 +286,7 @@ def _narrow(files: DataFiles) -> dict[str, tuple[str, ...]]:
     table = indexed_table(context, files.timeline)
     narrow = {}
     for name in sorted(names):
-        # An expression that this release, or a run without the zone of Spark's sessions, does not keep has no range.
+        # An expression has no range if this release, or a run without the zone of Spark's sessions, cannot maintain it.
         with suppress(*(() if name == PARTITION_STATS else (UnsupportedError,))):
             narrow[name] = widening(table, [name], "", remaining).partitions
     return {name: partitions for name, partitions in narrow.items() if partitions}

@@ -1,5 +1,6 @@
-"""What is wrong with base files: bytes that are lost, rows that are in two file groups, labels of timestamps that are
-not the table's, buckets with several file groups; and with log files: corrupt blocks, files that are none.
+"""The rules on base files and log files. Base files may have lost bytes, contain rows of another file group, or label
+timestamps otherwise than the table's schema; a bucket may have several file groups. Log files may have corrupt blocks,
+or may be no log files.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ R = TypeVar("R")
 
 _THREADS: Final = 16
 _LOOKED_AT: Final = 256
-"""How many base files are opened for their labels, the oldest first: they have the wrong ones."""
+"""The most base files that are opened for their labels. The oldest come first, because they may have wrong labels."""
 _LOST: Final = (
     "restore the file from a copy, or write the rows again. A compaction refuses the file slice; `hudictl run "
     "compaction --allow-corrupt-log-blocks` compacts it without the block"
@@ -55,7 +56,7 @@ _UNREADABLE: Final = "restore the file from a copy; queries and compactions of i
 
 
 def cut_files(files: DataFiles) -> Iterator[Finding]:
-    """Base files that have fewer bytes than their commit wrote; nothing beside a commit that cannot be read."""
+    """Reports base files that have fewer bytes than their commit wrote. Reports nothing if a commit cannot be read."""
     cut: Counted[Finding] = Counted()
     try:
         for info in chain.from_iterable(files.by_partition.values()):
@@ -69,7 +70,7 @@ def cut_files(files: DataFiles) -> Iterator[Finding]:
 
 
 def copied_files(files: DataFiles) -> Iterator[Finding]:
-    """Base files whose rows name a file of another file group; where that group was replaced this is lawful."""
+    """Reports base files whose rows name a file of another file group, unless that file group was replaced."""
     view = files.view
     if view is None:
         return
@@ -97,7 +98,7 @@ def copied_files(files: DataFiles) -> Iterator[Finding]:
 def _of_footers(
     storage: Storage, files: Sequence[DataFile], look_at: Callable[[ParquetBaseFile], R]
 ) -> Iterable[tuple[DataFile, R | None]]:
-    """What `look_at` says of each file; None of one that is gone or cannot be read."""
+    """Returns each file with the result of `look_at`, or None for a file that is gone or cannot be read."""
 
     def read(file: DataFile) -> R | None:
         with (
@@ -112,7 +113,7 @@ def _of_footers(
 
 
 def _named_in_rows(file: ParquetBaseFile) -> str | None:
-    """The least file name in the rows of the first row group, by the footer; None where it says none."""
+    """Returns the least file name in the rows of the first row group, from the footer; None if the footer has none."""
     column = leaf_columns(file.metadata).get((FILE_NAME,))
     ranges = None if column is None else chunk_ranges(file.metadata, column, pa.string())
     if ranges is None or not len(ranges.minimum):
@@ -122,7 +123,7 @@ def _named_in_rows(file: ParquetBaseFile) -> str | None:
 
 
 def mislabelled_files(files: DataFiles) -> Iterator[Finding]:
-    """Base files that label a timestamp otherwise than the table's schema does (codec.avro.arrow_types)."""
+    """Reports base files that label a timestamp otherwise than the table's schema does (codec.avro.arrow_types)."""
     try:
         schema = arrow_schema(table_schema(files.storage, files.context.config, files.timeline))
     except (FormatError, StorageNotFoundError):
@@ -151,8 +152,9 @@ def mislabelled_files(files: DataFiles) -> Iterator[Finding]:
 
 
 def shared_buckets(files: DataFiles) -> Iterator[Finding]:
-    """Buckets with several file groups, of which Hudi looks keys up in one: by a task that ran twice (hudi#11527), by
-    two writers (hudi#7838), by a second `bulk_insert` (hudi#10894). A list that cannot be read has a rule of its own.
+    """Reports buckets with several file groups; Hudi looks up keys in only one of them. Causes are a task that ran
+    twice (hudi#11527), two writers (hudi#7838), or a second `bulk_insert` (hudi#10894). Another rule reports a list
+    that cannot be read.
     """
     shared: Counted[str] = Counted()
     with suppress(FormatError, MetadataUnavailableError, StorageNotFoundError):
@@ -192,7 +194,9 @@ def _shared_buckets(files: DataFiles) -> Iterator[str]:
 
 
 def damaged_logs(files: DataFiles) -> Iterator[Finding]:
-    """Corrupt log blocks, and torn ends of log files, in the slices that a snapshot query reads, scanned as it does."""
+    """Reports corrupt log blocks, and torn ends of log files, in the file slices of a snapshot query. It scans the log
+    files in the same way as the query.
+    """
     if not files.context.config.is_merge_on_read or files.view is None:
         return
     damaged: Counted[Finding] = Counted()
@@ -212,7 +216,7 @@ def _scan(files: DataFiles, committed: CommittedInstants, latest: str | None, it
     stop = not files.context.config.features.completion_time_in_name
     try:
         return scan_log_files(files.storage, item.log_files, committed, latest_instant=latest, stop_at_newer=stop)
-    except StorageNotFoundError:  # removed since it was listed; a file that is listed and gone has a rule of its own
+    except StorageNotFoundError:  # Removed since the listing. Another rule reports listed files that are gone.
         return ScanResult((), (), ScanCounts())
     except FormatError as error:
         path = error.path or item.log_files[0].path

@@ -1,5 +1,5 @@
-"""Which distributions the driver and the executors need for a table, and which are missing. The list of modules:
-config/engine_config.py. The look at executors: hudi_spark/probe.py.
+"""Finds the distributions that the driver and the executors need for a table, and the missing ones.
+config/engine_config.py lists the modules. hudi_spark/probe.py looks at the executors.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ZIP: Final = "give the job zip to spark-submit with --py-files: it brings a fas
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A distribution needed at `side`, and the version here or None; one that is optional makes work faster."""
+    """A distribution that `side` needs, with its `version` here, or None. Optional ones only make work faster."""
 
     name: str
     side: _Side
@@ -49,7 +49,7 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorObservations:
-    """The set-ups of Spark's executors, one per different set-up (protocol.RemoteEngine); `problem`: no check."""
+    """The different set-ups of Spark's executors (protocol.RemoteEngine). `problem` says why there was no check."""
 
     setups: tuple[Mapping[str, str | None], ...] = ()
     problem: str | None = None
@@ -57,7 +57,7 @@ class ExecutorObservations:
 
 
 def needed_wheels(scheme: str, options: Mapping[str, str], codec: str | None) -> tuple[Wheel, ...]:
-    """Of the engine, the `codec`, the storage and the lock provider. fastavro and sqlglot are in the job zip."""
+    """Returns the wheels for engine, `codec`, storage and lock provider. fastavro and sqlglot are in the job zip."""
     wheels = [_wheel(name, _BOTH, why, _ENGINE) for name, why in NEEDED_MODULES.items()]
     wheels += [_wheel(name, _BOTH, why, _POLARS, is_optional=True) for name, why in OPTIONAL_MODULES.items()]
     if codec == "GZIP":
@@ -74,7 +74,7 @@ def needed_wheels(scheme: str, options: Mapping[str, str], codec: str | None) ->
 
 
 def _gzip_wheels(requested: GzipLibrary) -> Iterator[Wheel]:
-    """The library that the options name; else the one that is chosen, or ISA-L where that is none."""
+    """Yields the wheel of the gzip library of the options; with AUTO the chosen one, or ISA-L if none is there."""
     is_auto, why = requested is GzipLibrary.AUTO, "base files of gzip"
     library = chosen_library(requested) if is_auto else requested
     if library in _GZIP:
@@ -93,7 +93,7 @@ def _wheel(name: str, side: _Side, why: str, install: str, *, is_optional: bool 
 
 
 def missing_wheels(wheels: tuple[Wheel, ...]) -> Iterator[Finding]:
-    """Distributions that are missing here."""
+    """Reports distributions that are missing here."""
     for wheel in wheels:
         if wheel.version is None:
             need = "are faster with it" if wheel.is_optional else "need it"
@@ -103,7 +103,7 @@ def missing_wheels(wheels: tuple[Wheel, ...]) -> Iterator[Finding]:
 
 
 def read_executors(engine: Engine) -> ExecutorObservations | None:
-    """What executors have; None of an engine in this process. Raises ExecutionError when none can be reached."""
+    """Returns the executors' set-ups; None for an engine in this process. Raises ExecutionError if none is reached."""
     if not isinstance(engine, RemoteEngine):
         return None
     try:
@@ -115,7 +115,7 @@ def read_executors(engine: Engine) -> ExecutorObservations | None:
 def executor_modules(
     executors: ExecutorObservations | None, codec: str | None, options: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Modules without which a unit of a service fails, and modules without which it is slower."""
+    """Reports missing modules without which a unit of a service fails, or is slower."""
     if executors is None:
         return
     if executors.problem is not None:
@@ -139,7 +139,7 @@ def executor_modules(
 
 
 def _without_gzip(requested: GzipLibrary) -> Iterator[Finding]:
-    """Of executors that have neither library."""
+    """Reports executors that lack the gzip library."""
     if requested is GzipLibrary.AUTO:
         what = "the executors have neither isal nor deflate: pyarrow's zlib makes base files there, which is slower"
         yield Finding("executor_slow", "info", what, _on_every_executor(_GZIP[GzipLibrary.ISAL][1]))

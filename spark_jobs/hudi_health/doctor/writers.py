@@ -1,5 +1,6 @@
-"""The table's writers: the options that all of them need when there is more than one, and the lock that they share,
-read without taking it. Their clocks: clocks.py. Whether the holder of the lock is provably dead: transaction/owner.py.
+"""The rules on the table's writers: the options that they need if there are several, and the lock that they share. The
+lock is read without taking it. clocks.py checks the writers' clocks. transaction/owner.py says whether the holder of
+the lock is provably dead.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ _SWITCHES: Final = {
     RECORD_INDEX: ("hoodie.metadata.record.index.enable", frozenset({6, 8, 9})),
     COLUMN_STATS: ("hoodie.metadata.index.column.stats.enable", frozenset({6})),
 }
-"""The indexes that a writer with default options drops (measured of 0.15.0, 1.0.2 and 1.2.0:
-docs/reference/hudi-notes.md), each with the option that keeps it, and the table versions.
+"""The indexes that a writer with default options drops, each with the option that keeps it, and the table versions
+(measured with 0.15.0, 1.0.2 and 1.2.0: docs/reference/hudi-notes.md).
 """
 _SWITCHES_OF_GROUPS: Final = (RECORD_INDEX_ENABLE.name, PARTITIONED_RECORD_INDEX_ENABLE.name)
-"""Other options that keep the record index: of 1.1 and later."""
+"""Other options that keep the record index, in Hudi 1.1 and later."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterOption:
-    """An option that every writer should have: `value` to set, `now` as this run or the table's properties have it."""
+    """An option that every writer should have: the `value` to set, and `now` in this run or the table's properties."""
 
     name: str
     value: str
@@ -48,7 +49,9 @@ class WriterOption:
 
 @dataclass(frozen=True, slots=True)
 class LockObservations:
-    """The table's lock. `holder` in words, None when free; `left_behind`: it is provably gone. `problem`: no check."""
+    """The table's lock. `holder` describes its holder, or is None if the lock is free. `left_behind` says that the
+    holder is provably gone. `problem` says why the lock could not be checked.
+    """
 
     provider: str | None
     name: str
@@ -60,7 +63,7 @@ class LockObservations:
 
 
 def writer_options(options: Mapping[str, str], provider: str | None, scheme: str) -> list[WriterOption]:
-    """What every writer should set, beside what is known of it now: a table does not record its writers' options."""
+    """Returns the options that writers should set, with values known now: tables do not record writers' options."""
     policy, mode = _policy_and_mode(options)
     why_lazy = "an EAGER writer rolls back what others are writing, our runs included"
     why_mode = "without it a writer takes no lock and looks for no conflict"
@@ -77,7 +80,7 @@ def writer_options(options: Mapping[str, str], provider: str | None, scheme: str
 
 
 def _policy_and_mode(options: Mapping[str, str]) -> list[str | None]:
-    """As they are set, valid or not."""
+    """Returns the values of both options as they are set, valid or not."""
     keys = (FAILED_WRITES_POLICY, CONCURRENCY_MODE)
     return [next((options[name] for name in (key.name, *key.aliases) if name in options), None) for key in keys]
 
@@ -97,7 +100,7 @@ def _is_shared(provider: str | None) -> bool:
 
 
 def unnamed_indexes(options: Mapping[str, str], config: TableConfig) -> Iterator[Finding]:
-    """Indexes that the next writer drops from the metadata table, unless its options name them."""
+    """Reports indexes that the next writer drops from the metadata table, unless its options name them."""
     named = {name for name, value in options.items() if value.lower() == "true"}
     switches = {
         index: option
@@ -120,7 +123,7 @@ def unnamed_indexes(options: Mapping[str, str], config: TableConfig) -> Iterator
 def writers(
     options: Mapping[str, str], provider: str | None, eager: Sequence[str], others: Sequence[str]
 ) -> Iterator[Finding]:
-    """Wrong options, pending writes without a heartbeat (`eager`), signs of live writers (`others`) without a lock."""
+    """Reports wrong options, pending writes without heartbeat (`eager`), and live writers (`others`) without a lock."""
     policy, mode = _policy_and_mode(options)
     set_lazy = f"set {FAILED_WRITES_POLICY.name}=LAZY on every writer"
     if policy is not None and policy.upper() != "LAZY":
@@ -147,10 +150,10 @@ def writers(
 
 
 def read_lock(context: TableContext, options: Mapping[str, str], now: float) -> LockObservations:
-    """The lock that `options` name, and its holder; an error of that check is an observation, too."""
+    """Reads the lock that `options` name, and its holder. An error of this check is an observation, too."""
     provider = PROVIDER.read(options)
     name = provider or ".hoodie/lock"
-    # Where none is configured our processes share the file; with this value the search for other writers is omitted.
+    # Without a configured provider our processes share the file. This value omits the search for other writers.
     is_file = provider in (None, f"{_CLIENT}InProcessLockProvider")
     named = {**options, PROVIDER.name: f"{_CLIENT}FileSystemBasedLockProvider"} if is_file else options
     owner, storage = Owner.current("doctor"), context.storage
@@ -167,7 +170,7 @@ def read_lock(context: TableContext, options: Mapping[str, str], now: float) -> 
 
 
 def blocking_lock(lock: LockObservations, stalled_after: float) -> Iterator[Finding]:
-    """A lock whose holder is gone, one that has been held for long, one that cannot be checked."""
+    """Reports a lock whose holder is gone, that is held for long, or that cannot be checked."""
     finding = partial(Finding, path=lock.name, age_seconds=lock.age, owner=lock.holder)
     if lock.problem is not None:
         what = f"the lock cannot be checked: {lock.problem}"

@@ -18,12 +18,14 @@ from hudi_core.storage.base import FileInfo
 from hudi_core.view.file_group import DataFile, FileSlice
 
 KEPT: Final = 1000
-"""Differences of each partition type that are kept; all are counted."""
+"""The most differences that are kept for each partition type. All are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Of a metadata partition, a data partition, and a plain file name or file group id, where there is one."""
+    """A difference in a partition of the metadata table. `partition` is the data partition, and `file` the plain file
+    name or file group id, if there is one.
+    """
 
     partition_type: str
     partition: str | None
@@ -52,14 +54,14 @@ class Findings:
         self.add_all(partition_type, 1, (Difference(partition_type, partition, file, what),))
 
     def add_all(self, partition_type: str, count: int, differences: Iterable[Difference]) -> None:
-        """Adds `count` differences of a partition type; `differences` is read as far as they are kept."""
+        """Adds `count` differences of a partition type. Reads only as many of `differences` as are kept."""
         if count:
             self._counts[partition_type] += count
             kept = self._kept.setdefault(partition_type, [])
             kept.extend(islice(differences, KEPT - len(kept)))
 
     def not_checked(self, partition_type: str, why: str) -> None:
-        """Says that something was not compared, once for each reason."""
+        """Records that something was not compared, once for each reason."""
         self._not_checked.setdefault(NotChecked(partition_type, why))
 
     def report(self, partition_types: Iterable[str], partitions: int, files: int, rows: int) -> ValidationReport:
@@ -77,7 +79,9 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """`differences` are up to KEPT of each partition type, `counts` all of them. `partition_types` were compared."""
+    """The result of a validation. `differences` has up to KEPT of each partition type; `counts` counts all.
+    `partition_types` are the compared ones.
+    """
 
     differences: tuple[Difference, ...]
     counts: dict[str, int]
@@ -92,7 +96,7 @@ class ValidationReport:
         return not self.counts
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of `hudictl metadata validate --json`."""
+        """Returns the document of `hudictl metadata validate --json`."""
         return {
             "differences": [item.to_dict() for item in self.differences],
             "counts": dict(self.counts),
@@ -106,7 +110,9 @@ class ValidationReport:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
-    """What `files` lists of a data partition (names, bytes), and its data files that are, or should be, listed."""
+    """The files of a data partition. `listed` has the names and bytes in the partition `files` of the metadata table.
+    `there` has the existing data files that are, or should be, listed.
+    """
 
     partition: str
     listed: Mapping[str, int]
@@ -115,9 +121,8 @@ class PartitionFiles:
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """A base or log file whose records are about to be read. `columns` are the top-level columns that it holds, if
-    known; `footer` the key-value metadata of a Parquet base file. `is_latest`: queries of the table as it is now read
-    it.
+    """A base or log file before its records are read. `columns` are the file's top-level columns, if known. `footer` is
+    the key-value metadata of a Parquet base file. `is_latest` says whether queries of the current table read the file.
     """
 
     file: DataFile
@@ -127,20 +132,22 @@ class FileHead:
     is_latest: bool = True
 
     def holds(self, column: str, carried: frozenset[str] | None = None) -> bool:
-        """Whether a top-level column may be in it, and in those of its records that carry `carried` (None is all)."""
+        """Whether a top-level column may be in the file and in records of the columns `carried` (None: all columns)."""
         return all(names is None or column in names for names in (self.columns, carried))
 
 
 class FileCheck(Protocol):
     def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
-        """Some of its records, as stored; `columns`: those that they carry, None is all of the file's."""
+        """Adds some of the file's records, as stored. `columns` are theirs; None means all columns of the file."""
         ...
 
     def close(self) -> None: ...
 
 
 class PartitionCheck:
-    """Partition by partition: it opens, its files follow, then the rows of its latest slices; then it closes."""
+    """The check of one partition type. For each data partition the walk calls `open_partition`, then passes the files,
+    then the rows of the latest file slices, and then calls `close_partition`.
+    """
 
     def __init__(self, name: str, findings: Findings) -> None:
         self.name = name
@@ -153,25 +160,25 @@ class PartitionCheck:
         self.add_difference(what, partition=head.file.partition, file=head.file.name)
 
     def add_each(self, describe: Callable[..., Difference], *positions: NDArray[np.int64]) -> None:
-        """The differences that `describe` makes of each position, or of each pair of positions."""
+        """Adds the differences that `describe` makes of each position, or of each pair of positions."""
         self.findings.add_all(self.name, len(positions[0]), map(describe, *(found.tolist() for found in positions)))
 
     def file_columns(self) -> frozenset[str]:
-        """The stored top-level columns that are needed of every file."""
+        """Returns the stored top-level columns that the check needs from every file."""
         return frozenset()
 
     def row_columns(self) -> frozenset[str]:
-        """The columns that are needed of every row."""
+        """Returns the columns that the check needs from every row."""
         return frozenset()
 
     def open_partition(self, files: PartitionFiles) -> None: ...
 
     def open_file(self, head: FileHead) -> FileCheck | None:
-        """None when the check compares nothing of it."""
+        """Returns the check of a file, or None if nothing of the file is compared."""
         return None
 
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
-        """Rows of a latest slice, merged; at least `row_columns`."""
+        """Takes merged rows of a latest file slice, with at least the columns `row_columns`."""
 
     def close_partition(self, files: PartitionFiles) -> None: ...
 
@@ -179,5 +186,5 @@ class PartitionCheck:
 
 
 def key_columns(config: TableConfig) -> tuple[str, ...]:
-    """The columns of stored rows that make the record key (filegroup.merge.record_keys.record_keys)."""
+    """Returns the columns of stored rows that make the record key (filegroup.merge.record_keys.record_keys)."""
     return (RECORD_KEY,) if config.populate_meta_fields else tuple(config.record_key_fields)

@@ -1,5 +1,5 @@
-"""The checks of what indexes hold of single files, and of whole partitions. What is compared exactly and what loosely,
-and the memory: docs/guarantees/metadata-table.md, "validate".
+"""The checks of index records about single files and about whole partitions. docs/guarantees/metadata-table.md,
+"validate", says what is compared exactly and what loosely, and the memory.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class PartitionStatsCheck(PartitionCheck):
         for name, by_partition in self._stored.items():
             stored = by_partition.get(files.partition)
             if stored is None:
-                # Of a column that was added since its last write the partition has none.
+                # The partition has no statistics of a column that was added after the partition's last write.
                 if self._true.of(name).has_values:
                     what = f"the partition has values of {name}, but no statistics"
                     self.add_difference(what, partition=files.partition)
@@ -110,7 +110,7 @@ class PartitionStatsCheck(PartitionCheck):
 
 
 class ExpressionStatsCheck(StatisticsCheck):
-    """`column` is the one that its keys hash."""
+    """The check of an expression index with statistics. The keys of the index contain the hash of `column`."""
 
     def __init__(self, name: str, column: str, value: IndexedOperands, subject: Subject) -> None:
         super().__init__(name, value, subject.findings)
@@ -136,7 +136,7 @@ class ExpressionStatsCheck(StatisticsCheck):
         self._rows.add(batch, [VALUE])
 
     def close_partition(self, files: PartitionFiles) -> None:
-        """Compares what is stored of the partition as a whole, where anything is."""
+        """Compares the statistics of the whole partition, if they are stored."""
         prefix = self._column + partition_id(PARTITION_STATISTICS) + partition_id(files.partition)
         for stored in self._read(files.partition, prefix).values():
             for what in contradictions(stored, self._rows.of(VALUE), Counts.LOOSE, bounds=self.indexed.has_values):
@@ -152,7 +152,7 @@ class ExpressionStatsCheck(StatisticsCheck):
 
 
 class DigestRules(RecordRules[bytes]):
-    """Of filters of which a digest is enough, b"" for none: a filter has some 430 kB."""
+    """Decodes a stored filter into a digest, or b"" if there is none. A filter itself takes about 430 kB."""
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> bytes:
         stored = BloomFilterRules().decode(key, datum, path=path)
@@ -160,7 +160,7 @@ class DigestRules(RecordRules[bytes]):
 
 
 class FiltersCheck(PartitionCheck):
-    """`columns` are the top-level ones that a filter's texts are made of."""
+    """The check of an index with Bloom filters. The filters contain texts that are made of the top-level `columns`."""
 
     def __init__(self, name: str, columns: frozenset[str], subject: Subject) -> None:
         super().__init__(name, subject.findings)
@@ -174,7 +174,7 @@ class FiltersCheck(PartitionCheck):
         return self._columns
 
     def open_partition(self, files: PartitionFiles) -> None:
-        """Filters of a file that is no listed base file of the partition are differences."""
+        """Adds a difference for each filter of a file that is not a listed base file of the partition."""
         found = self._digests.with_prefixes([partition_id(files.partition)])
         self.stored = {key: digest for key, digest in found if digest}
         known = {
@@ -241,7 +241,7 @@ class ExpressionFiltersCheck(FiltersCheck):
 
 
 class FilterCheck:
-    """Tests a filter with the texts (string, no nulls) that `texts` makes of a file's records."""
+    """Tests whether a filter contains the texts (string, no nulls) that `texts` makes of a file's records."""
 
     def __init__(
         self, check: PartitionCheck, head: FileHead, stored: BloomFilter, texts: Callable[[pa.RecordBatch], pa.Array]

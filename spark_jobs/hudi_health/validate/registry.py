@@ -1,5 +1,5 @@
-"""Which check each partition type gets, one line each; and the check of `files`, which is always made. What it
-compares: docs/guarantees/metadata-table.md, "validate". The walk over the table: run.py.
+"""The check of each partition type, one line each, and the check of `files`, which always runs.
+docs/guarantees/metadata-table.md, "validate", says what is compared. run.py walks over the table.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from hudi_health.validate.subject import Subject
 from hudi_health.validate.true_ranges import VALUE, IndexedOperands
 
 _DELETES_FIRST: Final = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
-"""They delete files first and update the metadata table then."""
+"""The actions that first delete files, and then update the metadata table."""
 
 
 def deletions_at_work(timeline: Timeline) -> Timeline:
-    """The inflight actions because of which listed files may be missing."""
+    """Returns the inflight actions that may have deleted listed files."""
     return timeline.filter(lambda item: item.action in _DELETES_FIRST and item.state is State.INFLIGHT)
 
 
 class FilesCheck:
-    """Compares partition by partition. `judges_missing` is off while an action that deletes files is at work."""
+    """The check of `files`, by data partition. `judges_missing` is off while an inflight action may delete files."""
 
     def __init__(self, subject: Subject, *, judges_missing: bool) -> None:
         self._subject = subject
@@ -55,7 +55,7 @@ class FilesCheck:
         self._unlisted: dict[str, str] = {}
 
     def open_partition(self, partition: str, files: Sequence[FileInfo]) -> PartitionFiles | None:
-        """Compares a partition, and returns what counts of it; None of a listed one that is not there."""
+        """Compares a partition, and returns its files that count. Returns None for a listed partition without files."""
         listed = self._metadata.list_files(partition)
         if not files:
             if self._judges_missing:
@@ -79,11 +79,11 @@ class FilesCheck:
         return PartitionFiles(partition, listed, there)
 
     def not_walked(self) -> list[str]:
-        """The listed partitions that no `open_partition` has named yet, sorted."""
+        """Returns the listed partitions that `open_partition` has not compared yet, sorted."""
         return sorted(self._unseen)
 
     def finish(self) -> None:
-        """Reports the files that are listed in one partition and are in another."""
+        """Reports files that are listed in one partition, but are in another."""
         for name in sorted(self._missing.keys() & self._unlisted.keys()):
             what = f"listed in partition {self._missing[name]!r}, but it is in {self._unlisted[name]!r}"
             self._add(what, self._missing[name], name)
@@ -99,7 +99,9 @@ class FilesCheck:
             self._add("listed, but it is not there", partition, name)
 
     def _counts(self, info: FileInfo) -> bool:
-        """Whether an unlisted file should be listed: a completed commit wrote it (of version 6, an active one)."""
+        """Returns whether an unlisted file should be listed, because a completed commit wrote it. For log files of
+        version 6 only commits on the active timeline count.
+        """
         parsed = parse_data_file(info.name)
         written = self._subject.written
         if isinstance(parsed, LogFileName) and written is not None:

@@ -1,5 +1,5 @@
-"""`record_index` against the record keys of all rows as they are now, `secondary_index_*` against their values. What is
-compared exactly and what loosely, and the memory: docs/guarantees/metadata-table.md, "validate".
+"""Compares `record_index` with the record keys of all current rows, and `secondary_index_*` with their values.
+docs/guarantees/metadata-table.md, "validate", says what is compared exactly and what loosely, and the memory.
 """
 
 from __future__ import annotations
@@ -43,19 +43,21 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class KeyDifference:
-    """Positions, `missing` among the true keys, the others among the stored ones. One of several places will do."""
+    """The positions of keys that differ: `missing` in the true keys, the other arrays in the stored keys. If a key is
+    in several places, any of them is right.
+    """
 
     missing: NDArray[np.int64]
     extra: NDArray[np.int64]
     elsewhere: NDArray[np.int64]
     first: NDArray[np.int64]
-    """For each of `elsewhere`, where among the true keys the key is first."""
+    """For each of `elsewhere`, the position where the key first occurs in the true keys."""
 
 
 def compare_keys(
     true: pa.Array, true_places: NDArray[np.int32], stored: pa.Array, stored_places: NDArray[np.int32]
 ) -> KeyDifference:
-    """Hashes both sides: some 50 bytes for each key besides the arrays."""
+    """Compares true and stored keys and places, by hashes. Memory: about 50 bytes a key, beside the arrays."""
     found = _index_in(true, stored)
     missing = np.flatnonzero(found < 0)
     if len(missing) > 1:
@@ -66,7 +68,7 @@ def compare_keys(
     known = np.flatnonzero(there >= 0)
     suspects = known[true_places[there[known]] != stored_places[known]]
     if len(suspects):
-        # The key may be in several places: any of them will do.
+        # The key may be in several places: any of them is right.
         repeated = np.flatnonzero(np.isin(found, suspects))
         right = repeated[true_places[repeated] == stored_places[found[repeated]]]
         suspects = suspects[~np.isin(suspects, found[right])]
@@ -74,7 +76,7 @@ def compare_keys(
 
 
 def _index_in(keys: pa.Array, among: pa.Array) -> NDArray[np.int64]:
-    """The position of each key's first occurrence in `among`, -1 where it is not there."""
+    """Returns the position of each key's first occurrence in `among`, or -1."""
     found: NDArray[np.int64] = (
         pc.index_in(keys, value_set=among).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     )
@@ -85,7 +87,7 @@ BUDGET: Final = 128 << 20
 
 
 class IndexKeys:
-    """Keys of an index and their places, as rows of an exchange."""
+    """The keys of an index and their places, as rows of an exchange."""
 
     def __init__(self, groups: int, budget: int = BUDGET) -> None:
         self._groups = groups
@@ -94,7 +96,7 @@ class IndexKeys:
         self._rows: RunBuffer | None = None
 
     def add(self, groups: NDArray[np.int32], keys: pa.Array, place: int) -> None:
-        """Keys with their file groups' positions. ExecutionError when temporary files cannot be written."""
+        """Adds keys with positions of their file groups. Raises ExecutionError if temporary files cannot be written."""
         if self._folder is None or self._rows is None:
             self._folder = tempfile.TemporaryDirectory(prefix="hudi-keys-")
             self._rows = RunBuffer(Path(self._folder.name), "keys", self._budget)
@@ -102,7 +104,7 @@ class IndexKeys:
         self._rows.add(exchange_rows(pa.array(groups, pa.int32()), keys.cast(pa.binary()), places))
 
     def by_group(self) -> Iterator[tuple[pa.Array, NDArray[np.int32]]]:
-        """The keys of every file group, sorted, with their places; also of those without any. Temporary files go."""
+        """Yields the sorted keys and places of every file group, even an empty one. Then deletes temporary files."""
         with self._folder or nullcontext():
             runs = []
             if self._folder is not None and self._rows is not None:
@@ -116,7 +118,7 @@ class IndexKeys:
 
 @dataclass(frozen=True, slots=True)
 class StoredGroup(Generic[R]):
-    """One file group of an index: its position, the keys that it should hold with their places, and its records."""
+    """One file group of an index: its position, the keys that it should contain with their places, and its records."""
 
     position: int
     keys: pa.Array
@@ -135,14 +137,14 @@ def text_at(keys: pa.Array, at: int) -> str:
 
 
 def why_extra(position: int, home: int) -> str:
-    """Why no row explains a record in the file group at `position`; lookups read the one at `home`."""
+    """Returns why no row explains a record in the file group at `position`. Lookups read the file group at `home`."""
     if home == position:
         return "no row has it"
     return f"in file group {position} of the index, where no lookup reads it (but in {home})"
 
 
 class RecordIndexCheck(PartitionCheck):
-    """Compares after the last partition, or where the index is one per data partition, after each."""
+    """The check of the record index. It compares after the last partition, or after each that has its own index."""
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(RECORD_INDEX, subject.findings)
@@ -152,7 +154,7 @@ class RecordIndexCheck(PartitionCheck):
         self._key_columns = subject.key_columns
         self._places: dict[FileGroupId, int] = {}
         self._index_keys = {name: IndexKeys(len(part.groups)) for name, part in self._parts.items()}
-        """Of the parts that were not compared yet."""
+        """The keys of the parts that were not compared yet."""
         self._unindexed: dict[str, int] = {}
 
     def row_columns(self) -> frozenset[str]:
@@ -185,7 +187,7 @@ class RecordIndexCheck(PartitionCheck):
             self._compare_group(group, len(groups), names)
 
     def _compare_group(self, group: StoredGroup[RecordLocation], count: int, names: Sequence[FileGroupId]) -> None:
-        # The group reader gives Python objects, one per key; few of the locations are distinct.
+        # The group reader returns one Python object per key. Few of the locations are distinct.
         locations = list(group.stored.values())
         places = np.fromiter(
             (self._places.get(FileGroupId(item.partition, item.file_id), -1) for item in locations),
@@ -217,7 +219,9 @@ class RecordIndexCheck(PartitionCheck):
 
 
 class SecondaryIndexCheck(PartitionCheck):
-    """Compares after the last partition. `by_value`: the value alone chooses the file group (index version 2)."""
+    """The check of a secondary index. It compares after the last partition. `by_value` says that only the value chooses
+    the file group (index version 2).
+    """
 
     def __init__(self, name: str, column: Column, subject: Subject, *, by_value: bool) -> None:
         super().__init__(name, subject.findings)
@@ -270,7 +274,7 @@ class SecondaryIndexCheck(PartitionCheck):
         self.add_each(extra, found.extra[self._has_meaning(stored.take(pa.array(found.extra)))])
 
     def _has_meaning(self, pairs: pa.Array) -> NDArray[np.bool_]:
-        """Hudi 1.0, whose indexes have version 1, neither keeps nor looks up rows without a value."""
+        """Returns which pairs count. In version 1, those without a value do not: Hudi 1.0 does not keep them."""
         if self._by_value:
             return np.ones(len(pairs), dtype=np.bool_)
         is_null = pc.starts_with(pairs, secondary_prefix(None).encode())
@@ -278,7 +282,7 @@ class SecondaryIndexCheck(PartitionCheck):
 
 
 def can_print(value_type: pa.DataType) -> bool:
-    """Whether the text of a value of this type is the same for every writer."""
+    """Returns whether a value of this type has the same text for every writer."""
     return bool(pa.types.is_string(value_type) or pa.types.is_integer(value_type))
 
 

@@ -1,7 +1,7 @@
 """`metadata validate`: compares the metadata table with the data files and rows, by partition type. Nothing is written.
 
-The table is walked once, partition by partition. Of a partition, every listed base and log file that is there is read
-once as it is stored (the columns that are indexed), and the rows of the latest slices once more, merged.
+The walk visits each partition once. It reads every listed base and log file that exists once as it is stored (only the
+indexed columns), and then the merged rows of the latest slices.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PARQUET = "parquet"
 
 
 class FileReader:
-    """Passes every record of a data file to the checks; each is read once, with the required columns only."""
+    """Passes every record of a data file to the checks. It reads each record once, with only the required columns."""
 
     def __init__(self, subject: Subject, checks: Sequence[PartitionCheck]) -> None:
         self._reader = subject.reader
@@ -50,7 +50,7 @@ class FileReader:
         self._history = subject.reader.spec.history
 
     def read_group(self, group: FileGroup, names: Collection[str], latest: Collection[str]) -> int:
-        """Reads the named files, and returns how many; a damaged one is a difference of `files`."""
+        """Reads the named files, and returns their number. A damaged file is a difference of `files`."""
         files = 0
         for item in group.slices:
             if item.base_file is not None and item.base_file.name in names:
@@ -94,7 +94,7 @@ class FileReader:
     def _read_log(self, file: DataFile, blocks: Sequence[LogBlock]) -> None:
         storage, schema = self._reader.storage, self._schema
         with _naming_damage():
-            # Where columns were renamed, a block may have them under other names.
+            # If columns were renamed, a block may have them under other names.
             carried = [None if self._history is not None else block_columns(block, self._schema) for block in blocks]
         known = None if None in carried else frozenset[str]().union(*(names for names in carried if names is not None))
         if has_operations(blocks) and OPERATION not in schema.names:
@@ -112,7 +112,7 @@ class FileReader:
         return () if self._history is None else sources_at(self._history, block.instant_time or "")
 
     def _pass(self, head: FileHead, records: Iterator[tuple[pa.RecordBatch, frozenset[str] | None]]) -> None:
-        """Batches, each with the columns that it carries. A base file that no check looks into is not read."""
+        """Passes batches to the checks, with the columns that each carries. Skips base files that no check needs."""
         file_checks = [of_file for check in self._checks if (of_file := check.open_file(head)) is not None]
         while file_checks or not head.is_base:
             with _naming_damage():
@@ -126,7 +126,7 @@ class FileReader:
 
 
 class _DamagedError(CorruptFileError):
-    """A data file cannot be read. A separate class, since the metadata table may be damaged as well."""
+    """A data file cannot be read. The class differs from the error of a damaged metadata table."""
 
 
 @contextmanager
@@ -138,9 +138,10 @@ def _naming_damage() -> Iterator[None]:
 
 
 def validate(context: TableContext, data: Storage) -> ValidationReport:
-    """Compares everything; `data` is the storage of the data path. Raises MetadataUnavailableError for a table without
-    a readable metadata table, CorruptFileError where that or the timeline is damaged, UnsupportedError for data files
-    that this release does not read, ConflictError when the table changed meanwhile.
+    """Compares the whole metadata table with the data. `data` is the storage of the data path. Raises
+    MetadataUnavailableError for a table without a readable metadata table, CorruptFileError if the metadata table or
+    the timeline is damaged, UnsupportedError for data files that this release does not read, ConflictError if the table
+    changed meanwhile.
     """
     check_metadata(context)
     timeline = context.active.load()
@@ -212,7 +213,9 @@ class _Validation:
             check.close_partition(files)
 
     def _slice(self, item: FileSlice) -> None:
-        """A damaged one is a difference of `files`; what is missing of its rows then shows in the indexes."""
+        """Passes the rows of a file slice to the checks. A damaged slice is a difference of `files`; its missing rows
+        then also show as differences of the indexes.
+        """
         try:
             for batch in self._subject.reader.read(item, self._row_columns):
                 self._rows += batch.num_rows

@@ -36,11 +36,11 @@ from hudi_core.view.slicing import slicing_for
 from hudi_health.validate.check import Findings, key_columns
 
 _COMMITS: Final = 4
-"""Commits whose paths are kept."""
+"""The number of commits whose paths are kept."""
 
 
 class CommitWrites:
-    """Which files completed commits wrote, of the timeline and its archive."""
+    """The files that completed commits of the timeline and its archive wrote."""
 
     def __init__(self, context: TableContext, timeline: Timeline, completion: CompletionTimes) -> None:
         self._context = context
@@ -49,7 +49,9 @@ class CommitWrites:
         self._paths = lru_cache(_COMMITS)(self._read)
 
     def wrote(self, instant: str, path: str) -> bool:
-        """Whether a completed commit of `instant` names the file, or nothing says any more which files it wrote."""
+        """Returns whether the completed commit `instant` names the file. Also returns True if the commit is completed,
+        but its files are no longer known.
+        """
         if not self._completion.is_completed(instant):
             return False
         paths = self._paths(instant)
@@ -65,9 +67,9 @@ class CommitWrites:
 
 
 class Subject:
-    """Everything that is the same for all partitions, as of `timeline`; `data` is the storage of the data path.
-    `written`, of version 6, are the bytes of log files by path that completed commits wrote; None where a log file's
-    name carries the instant that wrote it. What cannot be compared is reported to `findings`.
+    """The validated table at `timeline`: everything that is the same for all partitions. `data` is the storage of the
+    data path. In version 6, `written` has the bytes of log files by path that completed commits wrote. It is None if
+    the names of log files contain the instant that wrote them. `findings` gets what cannot be compared.
     """
 
     def __init__(self, context: TableContext, data: Storage, timeline: Timeline, findings: Findings) -> None:
@@ -94,7 +96,9 @@ class Subject:
         self._renamed = renamed_columns(spec.history)
 
     def cleans(self) -> Iterator[FileChanges]:
-        """What completed cleans deleted, archived ones, too. CorruptFileError where one does not say it."""
+        """Yields the files that completed cleans deleted, with those of archived cleans. Raises CorruptFileError if a
+        clean's file does not name them.
+        """
         archive = self.context.history()
         for instant in archive.timeline().of_actions(Action.CLEAN):
             if content := archive.content(instant):
@@ -109,7 +113,7 @@ class Subject:
         return FileSystemView(listing, self._timeline, self._pending, self._replaced, self._slicing)
 
     def columns(self, name: str) -> dict[str, Column]:
-        """The columns with statistics that are of a type that has an order, by dotted name."""
+        """Returns, by dotted name, the columns with statistics whose type has an order."""
         definition = self.definitions.get(name)
         fields = [field["name"] for field in self.schema["fields"]]
         meta = META_FIELDS if self.context.config.populate_meta_fields else ()
@@ -124,7 +128,7 @@ class Subject:
         return found
 
     def columns_as_stored(self, name: str, columns: Mapping[str, Column]) -> dict[str, Column]:
-        """Those whose values in a query's rows are those of the files."""
+        """Returns the columns whose values are the same in a query's rows and in the files."""
         hidden = {*self._output.rule.from_path, *self._output.rule.as_text}
         kept = {column: operand for column, operand in columns.items() if operand.path[0] not in hidden}
         if len(kept) < len(columns):
@@ -132,7 +136,7 @@ class Subject:
         return kept
 
     def resolved(self, name: str, operand: Operand) -> Operand | None:
-        """Over the stored columns; None for a column that the table lacks, or holds under several names."""
+        """Returns the operand over the stored columns; None if the table lacks one, or has several of the name."""
         try:
             found = resolve(operand, self._stored)
             self.type_of(found)

@@ -1,5 +1,5 @@
-"""The least and the greatest value of operands over records, and whether what a statistic says of them holds. A bound
-is compared as readers use it (index.value_ranges): docs/guarantees/metadata-table.md, "validate".
+"""Finds the least and the greatest value of operands in the records, and compares them with stored statistics. Bounds
+are compared in the way that readers use them (index.value_ranges): docs/guarantees/metadata-table.md, "validate".
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from hudi_health.validate.check import FileHead, Findings, PartitionCheck
 
 UNLISTED: Final = "has statistics, but `files` does not list it"
 VALUE: Final = ""
-"""The name of the one operand of an expression index."""
+"""The name of the only operand of an expression index."""
 _SHOWN: Final = 60
 
 
 @dataclass(slots=True)
 class TrueRange:
-    """What an operand has in the records so far; without a value but NaN there are no bounds."""
+    """The values of an operand in the records so far. If all values are NaN or null, there are no bounds."""
 
     nulls: int = 0
     rows: int = 0
@@ -59,7 +59,7 @@ class TrueRange:
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """What the metadata table says of a column: bounds as scalars, null where unknown, and counts."""
+    """The statistics of a column in the metadata table: bounds as scalars, null if unknown, and counts."""
 
     least: pa.Scalar
     greatest: pa.Scalar
@@ -69,7 +69,7 @@ class Statistic:
 
 
 def statistics_by(table: pa.Table, key: str) -> dict[str, Statistic]:
-    """The rows of a table of statistics (MetadataTable.column_stats) by their column `key`."""
+    """Returns the rows of a table of statistics (MetadataTable.column_stats), by the values of its column `key`."""
     counts = (table.column(name).to_pylist() for name in (key, "null_count", "value_count", "is_tight"))
     columns = (table.column("min"), table.column("max"), *counts)
     return {
@@ -80,8 +80,8 @@ def statistics_by(table: pa.Table, key: str) -> dict[str, Statistic]:
 
 @dataclass(frozen=True, slots=True)
 class IndexedOperands:
-    """What an index has statistics or filters of: operands by name. They name columns exactly. `zone` is that of wall
-    time; `has_values` is off where the values are not known, as they depend on an unknown zone.
+    """The operands of an index's statistics or filters, by name. They name columns exactly. `zone` is the zone of wall
+    time. `has_values` is off if the values are not known, because they depend on an unknown zone.
     """
 
     operands: Mapping[str, Operand]
@@ -92,7 +92,7 @@ class IndexedOperands:
         return frozenset(path[0] for operand in self.operands.values() for path in operand_columns(operand))
 
     def of(self, head: FileHead, carried: frozenset[str] | None = None) -> list[str]:
-        """Those that a file has, or some of its records that carry these columns."""
+        """Returns the names of the operands that a file has, or that its records with the columns `carried` have."""
         return [
             name
             for name, operand in self.operands.items()
@@ -116,7 +116,7 @@ class TrueRanges:
 class Counts(Enum):
     EXACT = "exact"
     AT_LEAST = "at least"
-    """They may be more than the records: those of files that were replaced are in them."""
+    """The counts may be larger than the number of records, because they include replaced files."""
     LOOSE = "loose"
 
     def contradict(self, stored: Statistic, true: TrueRange) -> bool:
@@ -150,7 +150,7 @@ def contradictions(stored: Statistic, true: TrueRange, counts: Counts, *, bounds
 
 
 class StatisticsCheck(PartitionCheck, ABC):
-    """`stored` are the statistics of the open partition's files, by operand and file."""
+    """The check of file statistics in an index. `stored` has the open partition's, by operand and file."""
 
     def __init__(self, name: str, indexed: IndexedOperands, findings: Findings) -> None:
         super().__init__(name, findings)
@@ -168,7 +168,7 @@ class StatisticsCheck(PartitionCheck, ABC):
 
     @abstractmethod
     def lacks(self, head: FileHead, names: Sequence[str], records: int) -> None:
-        """A file has no statistics of the operands `names`, which are some that it has."""
+        """Handles a file without statistics of the operands `names`, which the file has."""
 
 
 class FileStatisticsCheck:
@@ -195,7 +195,7 @@ class FileStatisticsCheck:
 
 
 def _bound(value: pa.Scalar, in_order_of: pa.DataType) -> pa.Scalar | None:
-    """A stored bound in the order of the true values; None where it bounds nothing."""
+    """Returns a stored bound in the order of the true values; None if it does not bound them."""
     if not value.is_valid:
         return None
     array = pa.repeat(value, 1)
@@ -213,7 +213,7 @@ def _text(value: pa.Scalar | None) -> str:
     try:
         shown = str(value.as_py()) if pa.types.is_timestamp(value.type) else repr(value.as_py())
     except OverflowError:
-        shown = f"{value.value} {value.type}"  # beyond the years that Python's times have
+        shown = f"{value.value} {value.type}"  # The time is outside of the years of Python's times.
     except UnicodeDecodeError:
         shown = repr(value.cast(pa.binary()).as_py())
     return truncated(shown, _SHOWN)

@@ -1,4 +1,4 @@
-"""Avro records of log blocks as Arrow tables. Their types: arrow_types.py."""
+"""Converts Avro records of log blocks to Arrow tables. arrow_types.py has their types."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from hudi_core.model.names import places
 
 _MAX_BYTES = (1 << 31) - 1
 _FIELD: Final = b"avro.field"
-"""Metadata of an Arrow field whose Avro field has a default other than null: that field."""
+"""Key in the metadata of an Arrow field. Its value is the Avro field, when that has a default other than null."""
 
 
 def arrow_schema(schema: AvroSchema, *, path: str = "Avro schema") -> pa.Schema:
-    """The Arrow schema that holds an Avro record without loss, as base files store it: timestamps in UTC, or without a
-    zone where they are local; decimal128; fixed size binary; enum and uuid as string. A default other than null goes
-    along for with_defaults. Raises UnsupportedError for unions of several types and for types that contain themselves.
+    """Returns the Arrow schema that holds an Avro record without loss, in the types of base files: timestamps in UTC,
+    or without a zone where they are local; decimal128; fixed size binary; enum and uuid as string. The schema keeps a
+    default other than null for with_defaults. Raises UnsupportedError for unions of several types and for types that
+    contain themselves.
     """
     record = _record(schema, path)
     fields = (logical_field(child.name, child.type, path=path) for child in record.fields)
@@ -42,7 +43,9 @@ def arrow_schema(schema: AvroSchema, *, path: str = "Avro schema") -> pa.Schema:
 
 
 def with_defaults(batch: pa.RecordBatch, names: Collection[str], schema: pa.Schema) -> pa.RecordBatch:
-    """Decoded records with the defaults of columns that their writer's schema, of fields `names`, lacks; not nested."""
+    """Returns decoded records with the defaults of columns that their writer's schema lacks. `names` are the fields of
+    that schema. Nested fields get no defaults.
+    """
     for number, field in enumerate(schema):
         if field.name not in names and _FIELD in (field.metadata or {}):
             value = _default(field.name, field.type, field.metadata[_FIELD])
@@ -67,7 +70,7 @@ def _default(column: str, type_: pa.DataType, text: bytes) -> pa.Scalar | None:
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema that Spark reports for a table stored by `schema`: microseconds, binary for fixed, nullable."""
+    """Returns the schema that Spark reports for a table of `schema`: microseconds, binary for fixed, nullable."""
     return pa.schema([spark_field(field).with_nullable(True) for field in schema])
 
 
@@ -80,11 +83,11 @@ def decode_records(
     path: str,
     route: Route = "auto",
 ) -> pa.Table:
-    """The records of an AVRO_DATA or CDC_DATA block (content.avro_block_records) with the columns and types of
-    `reader_schema`, matched as by conform_batch. The route is polars when it is installed and reads every type, else
-    fastavro; both give equal tables; `route` forces one, for tests and measurements. Raises CorruptFileError when the
-    bytes are not `count` records, UnsupportedError for a writer's schema that Arrow cannot hold, FormatError when the
-    schemas do not match; all name `path`.
+    """Returns the records of an AVRO_DATA or CDC_DATA block (content.avro_block_records) with the columns and types of
+    `reader_schema`, matched by conform_batch. read_columns chooses polars or fastavro; both give equal tables. `route`
+    forces one of them, for tests and measurements. Raises CorruptFileError when the bytes are not `count` records,
+    UnsupportedError for a writer's schema that Arrow cannot hold, FormatError when the schemas do not match; all name
+    `path`.
     """
     record = _record(writer_schema, path)
     body = memoryview(block).cast("B")
@@ -100,7 +103,7 @@ def decode_records(
     decoded = [record.fields[index] for index in requested]
     columns = [to_logical(array, child.type, path=path) for array, child in zip(physical, decoded, strict=True)]
     fields = [logical_field(child.name, child.type, path=path) for child in decoded]
-    # A batch without columns has no rows; one of the reader's own keeps the count.
+    # A batch without columns has no rows; a column of nulls keeps the count.
     read = pa.RecordBatch.from_arrays(columns or [pa.nulls(count)], schema=pa.schema(fields or [("", pa.null())]))
     return pa.Table.from_batches([conform_batch(as_meant(read, reader_schema), reader_schema, path=path)])
 
@@ -121,13 +124,13 @@ def _least_bytes(avro: AvroType) -> int:
 
 
 _MAX_DECIMAL_BYTES = 64
-"""Java writes the fewest bytes that hold a decimal, at most 16 for 38 digits; padding up to here is understood."""
+"""The most bytes of a decimal. Java writes the fewest that hold it, at most 16 for 38 digits; more are padding."""
 
 
 def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | None = None) -> pa.Array:
-    """What `physical_type` describes as `logical_type` of `avro`. `alive` says which rows count: below a null struct
-    decoders leave values of their own making. Raises CorruptFileError naming `path` for an enum number without symbol
-    and for a decimal that its precision cannot hold.
+    """Returns an array of `physical_type` as an array of `logical_type`, both of `avro`. `alive` says which rows count:
+    below a null struct, decoders leave values of their own. Raises CorruptFileError naming `path` for an enum number
+    without a symbol and for a decimal that its precision cannot hold.
     """
     array = unsliced(array)
     if avro.kind == "record":
@@ -156,7 +159,7 @@ def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | 
 
 
 def _text(array: pa.Array) -> pa.Array:
-    """Bytes as text, also where they are no UTF-8: Spark casts binary so, and Hudi reads and compacts that."""
+    """Returns bytes as text, even if they are no UTF-8: Spark casts binary so, and Hudi reads and compacts it."""
     return pc.cast(array, pa.binary()).view(pa.string())
 
 
@@ -179,7 +182,7 @@ def _symbols(array: pa.Array, avro: AvroType, path: str) -> pa.Array:
 
 
 def _decimal(array: pa.Array, avro: AvroType, path: str) -> pa.Array:
-    """Big-endian two's complement of any width up to _MAX_DECIMAL_BYTES → 128-bit little-endian."""
+    """Converts big-endian two's complement of any width up to _MAX_DECIMAL_BYTES to 128-bit little-endian."""
     validity, offsets_buffer, data_buffer = array.buffers()
     width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
     count = len(array)
@@ -217,9 +220,9 @@ _NUMBERS: Final = {"FLOAT": pa.float32(), "DOUBLE": pa.float64(), "INT8": pa.int
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """A column of Hudi 1.2's type VECTOR: numbers of one kind, so many in each value, stored as a fixed of their bytes,
-    the lowest first (HoodieSchema.VectorLogicalType, VectorConversionUtils). Data files and log blocks keep the bytes;
-    queries give a list, as Hudi's do.
+    """A column of Hudi 1.2's type VECTOR. A value has `dimension` numbers of one type, and is stored as a fixed of
+    their bytes, lowest byte first (HoodieSchema.VectorLogicalType, VectorConversionUtils). Data files and log blocks
+    keep the bytes; queries give a list, as Hudi's queries do.
     """
 
     number: pa.DataType
@@ -231,11 +234,11 @@ class Vector:
 
     @property
     def type(self) -> pa.DataType:
-        """The list that a query gives."""
+        """The type of the list that a query gives."""
         return pa.list_(pa.field("element", self.number, nullable=False))
 
     def lists(self, array: pa.Array, name: str, *, path: str) -> pa.Array:
-        """Stored bytes as lists. Raises CorruptFileError naming `path` and the column for a value of another size."""
+        """Returns stored bytes as lists. Raises CorruptFileError with `path` and column for a value of another size."""
         values = array.drop_null()
         if not pc.all(pc.equal(pc.binary_length(values), self.size), min_count=0).as_py():
             raise CorruptFileError(f"column {name!r} has a vector that is not of {self.size} bytes", path=path)
@@ -248,7 +251,7 @@ class Vector:
 
 
 def vectors_of(schema: AvroSchema) -> dict[str, Vector]:
-    """The top-level VECTOR columns of a record. A fixed that is not as Hudi writes vectors is left out."""
+    """Returns the top-level VECTOR columns of a record. Leaves out a fixed that is not in Hudi's form of vectors."""
     vectors = {}
     for entry in schema["fields"]:
         kind = entry["type"]

@@ -1,6 +1,8 @@
-"""Arrow data of an older schema → a reader's schema, by the rules of Avro schema resolution, and two of Hudi's reader.
-Names match in any case. And integers are narrowed where every value fits: a compaction that was planned before a column
-was widened writes the wide type, and a restore to between the two goes back to the narrow one.
+"""Converts Arrow data of an older schema to a reader's schema, by the rules of Avro schema resolution and two of Hudi's
+reader.
+
+Names match in any case. Integers are narrowed when every value fits: a compaction that was planned before a column was
+widened writes the wide type, and a restore to an instant between the two goes back to the narrow type.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ from hudi_core.model.names import places
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
-    """The batch with exactly the columns of `schema`, in its order; an absent nullable column is null. Widened, within
-    nested types too: int32→int64→float→double, numbers, dates and decimals to text as Java writes it, numbers and text
-    to decimals, text to dates, string↔binary, decimals to more digits, timestamps to a finer unit, fixed to binary.
-    Narrowed: integers. Raises FormatError naming `path` and the column when the data cannot take the type or a
-    non-nullable column is absent; CorruptFileError when a value does not fit.
+    """Returns the batch with exactly the columns of `schema`, in its order; an absent nullable column is null. Types
+    are widened, within nested types too: int32→int64→float→double, numbers, dates and decimals to text as Java writes
+    it, numbers and text to decimals, text to dates, string↔binary, decimals to more digits, timestamps to a finer unit,
+    fixed to binary. Integers are narrowed as well. Raises FormatError naming `path` and the column when the data cannot
+    take the type or a non-nullable column is absent; CorruptFileError when a value does not fit.
     """
     if batch.schema.equals(schema):
         return batch
@@ -35,7 +37,7 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.
 
 
 def conform_array(array: pa.Array, field: pa.Field, *, path: str, where: str = "") -> pa.Array:
-    """The array with the field's type. `where` names the column in errors; they are those of conform_batch."""
+    """Returns the array with the field's type. `where` names the column in the errors, which are conform_batch's."""
     at = where or field.name
     if not field.nullable and array.null_count:
         raise FormatError(f"column {at!r} holds nulls and its schema allows none", path=path)
@@ -44,7 +46,7 @@ def conform_array(array: pa.Array, field: pa.Field, *, path: str, where: str = "
         return array
     if pa.types.is_dictionary(array.type):
         if pa.types.is_string_view(target) or pa.types.is_binary_view(target):
-            # Arrow takes nothing from views.
+            # Arrow has no `take` for views.
             return conform_array(array.dictionary.take(array.indices), field, path=path, where=at)
         values = conform_array(array.dictionary, field.with_nullable(True), path=path, where=at)
         return conform_array(values.take(array.indices), field, path=path, where=at)
@@ -79,7 +81,7 @@ def _struct(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Arra
             children.append(_absent(requested, len(array), name, path))
             continue
         if array.null_count:
-            # Below a null struct its children hold placeholders, which are not nulls of the child.
+            # The children of a null struct hold placeholders, which are not nulls of the child.
             requested = requested.with_nullable(True)
         children.append(conform_array(array.field(at_child), requested, path=path, where=name))
     return with_children(array, target, children)
@@ -133,8 +135,8 @@ def _may_change(have: pa.DataType, want: pa.DataType) -> bool:
     if pa.types.is_decimal(have) and pa.types.is_decimal(want):
         return bool(want.scale >= have.scale and want.precision - want.scale >= have.precision - have.scale)
     if pa.types.is_timestamp(have) and pa.types.is_timestamp(want):
-        # INT96 columns of old writers carry no time zone, and Hudi's own are UTC: a missing zone reads as UTC. In two
-        # zones a value is the same instant. Nanoseconds come from INT96 only, whose values Spark cuts to microseconds.
+        # INT96 columns of old writers carry no time zone, and Hudi's own are UTC: a missing zone reads as UTC. A value
+        # is the same moment in two zones. Nanoseconds come from INT96 only, whose values Spark cuts to microseconds.
         zones = have.tz is None or want.tz is not None
         return zones and _UNITS.index(have.unit) <= _UNITS.index(want.unit)
     if have in _NUMBERS and want in _NUMBERS:
@@ -147,16 +149,16 @@ def _may_change(have: pa.DataType, want: pa.DataType) -> bool:
 
 
 _NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
-"""In the order in which they widen."""
+"""The types of numbers in the order in which they widen."""
 _UNITS = ("s", "ms", "us", "ns")
 _LEAST_PLAIN, _LEAST_POWER = 1e-3, 1e7
-"""Java writes numbers from the one to below the other without an exponent."""
+"""Java writes numbers from _LEAST_PLAIN to below _LEAST_POWER without an exponent."""
 _PLAIN = range(-3, 7)
-"""The decimal exponents of those."""
+"""The decimal exponents of such numbers."""
 
 
 def java_text(array: pa.Array) -> pa.Array:
-    """An integer, floating, decimal or date array as a string array; nulls stay."""
+    """Returns an integer, floating, decimal or date array as a string array in Java's form; nulls stay."""
     texts = pc.cast(array, pa.string())
     if not pa.types.is_floating(array.type):
         return texts
@@ -171,7 +173,7 @@ def java_text(array: pa.Array) -> pa.Array:
 
 
 def decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Numbers or text as decimals, rounded half up (BigDecimal.setScale). Raises pyarrow.ArrowInvalid."""
+    """Returns numbers or text as decimals, rounded half up (BigDecimal.setScale). Raises pyarrow.ArrowInvalid."""
     encoded = (array if pa.types.is_string(array.type) else java_text(array)).dictionary_encode()
     unit, context = Decimal(1).scaleb(-kind.scale), Context(prec=kind.precision, rounding=ROUND_HALF_UP)
     try:
@@ -182,7 +184,7 @@ def decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _java_float(text: str) -> str:
-    """The shortest digits of a float or double, from Arrow, in the form of Float.toString and Double.toString."""
+    """Returns Arrow's shortest digits of a float or double in the form of Float.toString and Double.toString."""
     sign, body = ("-", text[1:]) if text.startswith("-") else ("", text)
     if body == "nan":
         return "NaN"

@@ -1,8 +1,10 @@
-"""Two ways from the records of a log block to physical Arrow columns: polars, and fastavro for other schemas.
+"""Decodes records of a log block to physical Arrow columns by one of two routes: polars, and fastavro for other
+schemas.
 
-Both read one rewritten schema: fields and types named by position, logical types dropped, enum as int, text as bytes,
-map as an array of entries. So both make the same arrays, and polars reads maps and enums. Where polars fails, by error
-or panic, the bytes are at fault: the reference route reads them again to name the fault.
+Both routes read one rewritten schema: fields and types are named by position, logical types are dropped, an enum is an
+int, text is bytes, a map is an array of entries. So both make the same arrays, and polars reads maps and enums. When
+polars fails, by error or panic, the bytes are at fault: the reference route (fastavro) reads them again to name the
+fault.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _BLOWUP = 64
 
 
 def physical_schema(avro: AvroType, *, prefix: bool) -> dict[str, Any]:
-    """The rewritten JSON schema of a record; with `prefix`, a fixed of four bytes, a datum's length, is first."""
+    """Returns the rewritten JSON schema of a record. With `prefix`, its first field is the four bytes of the length."""
     # Each named type gets a name of its own: the same record may occur several times in the tree.
     names = map("t{}".format, itertools.count(1))
     record = _rewritten_record(avro, names)
@@ -45,7 +47,7 @@ def physical_schema(avro: AvroType, *, prefix: bool) -> dict[str, Any]:
 
 
 def fast_route_allowed(avro: AvroType) -> bool:
-    """Whether polars reads every type: 1.x and 2.x have no null type, and no union but that of null and one type."""
+    """Whether polars reads every type. polars 1.x and 2.x read no null type, and only unions of null and one type."""
     if avro.lone_union:
         return False
     if avro.kind == "record":
@@ -60,13 +62,13 @@ def fast_route_available() -> bool:
 
 
 class Deferral:
-    """Postpones the first import of polars (0.2 to 0.6 CPU-s): fastavro decodes some 20,000 records meanwhile."""
+    """Postpones the first import of polars (0.2 to 0.6 CPU-s): fastavro decodes some 20,000 records before it."""
 
     def __init__(self, records: int = 20_000) -> None:
         self._left = records
 
     def pays(self, count: int) -> bool:
-        """Whether to import now, with `count` records next. Threads that count at once may import a block too early."""
+        """Whether to import now, with `count` records next. Concurrent threads may import one block too early."""
         self._left -= count
         return self._left < 0 or "polars" in sys.modules
 
@@ -77,7 +79,7 @@ _deferral = Deferral()
 def read_columns(
     body: memoryview, count: int, record: AvroType, requested: list[int], *, path: str, route: Route
 ) -> list[pa.Array]:
-    """The columns of a record at the positions `requested`, by the route that serves. Errors as read_reference."""
+    """Returns the columns of a record at the positions `requested`, by polars or fastavro. Raises as read_reference."""
     fast = fast_route_available() and _deferral.pays(count) if route == "auto" else route == "polars"
     if fast and count and fast_route_allowed(record) and fits_memory(record, count, len(body)):
         columns = read_fast(body, count, record, requested, prefix=True)
@@ -94,7 +96,7 @@ def fits_memory(avro: AvroType, count: int, size: int) -> bool:
 def read_fast(
     body: memoryview, count: int, avro: AvroType, requested: list[int], *, prefix: bool
 ) -> list[pa.Array] | None:
-    """By polars; None when it cannot read the bytes. With `prefix` each record has its length in front."""
+    """Reads the columns by polars; None when polars cannot read them. With `prefix`, a length precedes each record."""
     import polars
     from polars.exceptions import PanicException, PolarsError
 
@@ -114,7 +116,7 @@ def read_fast(
 
 
 def read_reference(body: memoryview, count: int, avro: AvroType, requested: list[int], *, path: str) -> list[pa.Array]:
-    """As read_fast with `prefix`, by fastavro. Raises CorruptFileError naming `path`, the record and its offset."""
+    """Reads as read_fast with `prefix`, by fastavro. Raises CorruptFileError with `path`, the record and its offset."""
     codec = DatumCodec(physical_schema(avro, prefix=False))
     stream = io.BytesIO(body)
     kind = pa.struct([(f"f{index}", physical_type(avro.fields[index].type)) for index in requested])
@@ -154,7 +156,7 @@ def _next_record(codec: DatumCodec, stream: io.BytesIO, size: int, index: int, p
 
 
 def _lengths_lead(column: pa.Array, body: memoryview) -> bool:
-    """Whether each length leads to the next one and the last to the end: then polars found the records."""
+    """Whether each length leads to the next one, and the last length to the end. Then polars found the records."""
     heads = octets(column)[1]
     if heads.size != 4 * len(column):
         return False
@@ -184,7 +186,7 @@ def _rewritten_record(avro: AvroType, names: Iterator[str]) -> dict[str, Any]:
 
 def _rewritten(avro: AvroType, names: Iterator[str]) -> Any:
     if avro.kind == "union":
-        # Has no Arrow type, so it is in columns that are not read; its bytes must be stepped over all the same.
+        # A union has no Arrow type, so its column is not read; its bytes must still be stepped over.
         return [_rewritten(branch, names) for branch in avro.branches]
     plain = _rewritten_plain(avro, names)
     if avro.null_at >= 0:

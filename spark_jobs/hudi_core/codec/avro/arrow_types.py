@@ -1,9 +1,9 @@
-"""Avro types ↔ Arrow types: the logical ones that a table has, the physical ones that decoders produce, and back
-(AvroSchemaConverter of parquet-avro, for files that have only Parquet's own schema).
+"""Converts Avro types to Arrow types, the logical ones of a table and the physical ones of decoders. Converts Arrow
+types back to Avro types, for files that have only Parquet's own schema (AvroSchemaConverter of parquet-avro).
 
-And what timestamps count that a file labels otherwise than its table's schema (HoodieSchemaRepair): releases before 1.1
-labelled milliseconds `timestamp-micros` and local timestamps plain longs where they evolved schemas. Where the table's
-schema has the right label again, the numbers of such files count what the schema says.
+Also says what timestamps count in a file that labels them otherwise than its table's schema (HoodieSchemaRepair).
+Releases before 1.1 labelled milliseconds `timestamp-micros` and local timestamps plain longs when they evolved schemas.
+When the table's schema has the right label again, the numbers of such files count what the schema says.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ _MILLIS: Final = {b"avro.millis": b""}
 
 
 def marked(field: pa.Field, stored: pa.DataType) -> pa.Field:
-    """The field, marked where its Avro type, which Arrow holds as `stored`, counts milliseconds."""
+    """Returns the field, with a mark when its Avro type counts milliseconds. Arrow holds that type as `stored`."""
     if not (pa.types.is_timestamp(stored) and stored.unit == "ms"):
         return field
     return field.with_metadata({**(field.metadata or {}), **_MILLIS})
 
 
 def only_mark(field: pa.Field) -> pa.Field:
-    """The field without any other metadata than `marked` gives it."""
+    """Returns the field without any metadata except the mark of `marked`."""
     bare = field.remove_metadata()
     return bare.with_metadata(_MILLIS) if counts_millis(field) else bare
 
 
 def counts_millis(field: pa.Field) -> bool:
-    """Whether the table's schema says that the numbers of the field's column are milliseconds."""
+    """Whether the numbers of the field's column are milliseconds, as the table's schema says."""
     if pa.types.is_timestamp(field.type) and field.type.unit == "ms":
         return True
     return _MILLIS.keys() <= (field.metadata or {}).keys()
 
 
 def type_meant(have: pa.DataType, field: pa.Field | None) -> pa.DataType:
-    """What values of the type `have` in a file are, where `field` is the table's column, if any; nested types too."""
+    """Returns the type that a file's values of the type `have` really are. `field` is the table's column, if any."""
     if field is None:
         return have
     want = field.type
@@ -66,7 +66,7 @@ def type_meant(have: pa.DataType, field: pa.Field | None) -> pa.DataType:
 
 
 def as_meant(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of a file with timestamps as the table's `schema` labels them. No value is copied."""
+    """Returns the rows of a file with timestamps as the table's `schema` labels them. No value is copied."""
     fields = [_meant(field, field_named(schema, field.name)) for field in batch.schema]
     if all(new.type == old.type for new, old in zip(fields, batch.schema, strict=True)):
         return batch
@@ -75,7 +75,7 @@ def as_meant(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def mislabelled(file: pa.Schema, table: pa.Schema) -> list[str]:
-    """The columns of a file in which a timestamp has another label than in the table's schema."""
+    """Returns the columns of a file whose timestamps have another label than in the table's schema."""
     pairs = ((field, field_named(table, field.name)) for field in file)
     return [field.name for field, column in pairs if _meant(field, column).type != field.type]
 
@@ -121,7 +121,7 @@ _LOGICAL = {
 
 
 def logical_type(avro: AvroType, *, path: str) -> pa.DataType:
-    """The Arrow type that holds an Avro type without loss. Raises UnsupportedError for a union of several types."""
+    """Returns an Arrow type for an Avro type, without loss. Raises UnsupportedError for a union of several types."""
     if avro.kind == "record":
         return pa.struct([logical_field(child.name, child.type, path=path) for child in avro.fields])
     if avro.item is not None:
@@ -148,7 +148,7 @@ def logical_field(name: str, avro: AvroType, *, path: str) -> pa.Field:
 
 
 def physical_type(avro: AvroType) -> pa.DataType:
-    """The type of values as they are encoded: text, fixed and decimal as bytes, enum as int, fields by position."""
+    """Returns the type of encoded values: bytes for text, fixed and decimal, int for an enum; positions name fields."""
     if avro.kind == "record":
         return pa.struct([(f"f{index}", physical_type(child.type)) for index, child in enumerate(avro.fields)])
     if avro.item is not None:
@@ -160,7 +160,7 @@ def physical_type(avro: AvroType) -> pa.DataType:
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:
-    """The type that Spark reports: timestamps in microseconds, fixed as binary, large lists as plain ones."""
+    """Returns the type that Spark reports: timestamps in microseconds, fixed as binary, large lists as plain ones."""
     if pa.types.is_struct(kind):
         return pa.struct([spark_field(kind.field(index)) for index in range(kind.num_fields)])
     if pa.types.is_map(kind):
@@ -189,12 +189,14 @@ _AVRO_OF: Final[dict[pa.DataType, Any]] = {
 
 
 def avro_schema(schema: pa.Schema, *, path: str) -> AvroSchema:
-    """The inverse of arrow_schema but for names, enums and fixed sizes. UnsupportedError for what Avro has not."""
+    """Returns the Avro schema of an Arrow schema, the inverse of arrow_schema except for names, enums, uuids and
+    decimals stored as fixed. Raises UnsupportedError for types that Avro lacks.
+    """
     return _avro_record(("record",), list(schema), path)
 
 
 def _avro_record(where: tuple[str, ...], fields: list[pa.Field], path: str) -> AvroSchema:
-    """`where` are the names of the columns and fields that hold the record, below that of the outermost one."""
+    """Returns the Avro record of `fields`. `where` names the outermost record, then the columns that lead here."""
     entries = [
         {"name": field.name, "type": _avro_item(field, (*where, field.name), path)}
         | ({"default": None} if field.nullable else {})

@@ -1,7 +1,7 @@
-"""Fields of many Avro data of one schema at once: NumPy moves a cursor of each datum from field to field.
+"""Reads fields of many Avro data of one schema at once: NumPy moves a cursor of each datum from field to field.
 
-For schemas with unions of many records, which the routes of codec.avro.arrow cannot take: 0.5 µs a datum and field
-where there are thousands of data, for which one after the other takes 35 µs.
+The module serves schemas with unions of several records, which codec.avro.arrow cannot read. A datum and field takes
+0.5 µs when there are thousands of data; reading one datum after the other takes 35 µs.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from hudi_core.codec.columns import running_sums
 
 Positions = NDArray[np.int64]
 Path = tuple[str, ...]
-"""The names of fields from the outermost record on; a union of several records adds the short name of the present one.
-"""
+"""The names of fields from the outermost record on, and after a union of records the present one's short name."""
 
 PADDING: Final = 16
-"""Bytes behind the last datum from which a number may be read before its end is checked."""
+"""Bytes after the last datum: a number is read before its end is checked."""
 _LENGTHS: Final = 32
-"""Distinct lengths of texts up to which texts of one length are copied at once."""
+"""With at most so many distinct lengths, texts of one length are copied at once."""
 _VARINT_BITS: Final = 63
 _SIZES: Final = {"float": ("<f4", 4), "double": ("<f8", 8)}
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """`rows` are the data that have a value, ascending; of text and bytes `values` are places, with `lengths`."""
+    """The values of one field. `rows` are the data that have a value, ascending. For text and bytes, `values` are
+    places and `lengths` their bytes.
+    """
 
     rows: Positions
     values: NDArray[Any]
@@ -42,7 +43,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Data that follow each other: datum i is `octets[starts[i]:starts[i + 1]]`. `octets` has zeros behind the last."""
+    """Data that follow each other: datum i is `octets[starts[i]:starts[i + 1]]`. Zeros follow the last datum."""
 
     octets: NDArray[np.uint8]
     starts: Positions
@@ -56,7 +57,7 @@ class Encoded:
         return len(self.starts) - 1
 
     def texts(self, leaf: Leaf, kind: pa.DataType) -> pa.Array:
-        """A leaf of text or bytes as an array. Raises pa.ArrowInvalid where text is not UTF-8."""
+        """Returns a leaf of text or bytes as an array. Raises pa.ArrowInvalid when text is not UTF-8."""
         lengths = leaf.lengths if leaf.lengths is not None else np.zeros(0, dtype=np.int64)
         distinct = np.unique(lengths)
         if len(distinct) > _LENGTHS:
@@ -97,11 +98,11 @@ def _array(kind: pa.DataType, offsets: Positions, octets: NDArray[np.uint8]) -> 
 
 
 class _Broken(Exception):
-    """The data do not decode by the schema, or hold what is not read here."""
+    """The data do not decode by the schema, or hold a type that this module does not read."""
 
 
 def varints(octets: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positions]:
-    """The numbers at `at`, each with ten bytes behind it, and the positions after them. ValueError beyond 64 bits."""
+    """Returns the numbers at `at`, each with ten bytes after it, and their ends. Raises ValueError beyond 64 bits."""
     first = octets[at]
     after = at + 1
     numbers = (first & 0x7F).astype(np.uint64)
@@ -122,15 +123,13 @@ class ColumnWalk:
     """Reads the fields `requested` of data of one record schema. Safe to share between threads."""
 
     def __init__(self, schema: Any, requested: Collection[Path]) -> None:
-        """`schema` is Avro JSON; raises FormatError when it is not a valid schema."""
+        """`schema` is Avro JSON. Raises FormatError when it is not a valid schema."""
         self._names: dict[str, Any] = {}
         self._root = DatumCodec(schema, names=self._names).parsed
         self._requested = frozenset(requested)
 
     def read(self, data: Encoded) -> Mapping[Path, Leaf] | None:
-        """The leaves by path. None where the data do not decode, or hold what is not read here, but by
-        codec.avro.datum.
-        """
+        """Returns the leaves by path. None when the data do not decode, or need codec.avro.datum."""
         walk = _Walk(data, self._names, self._requested)
         try:
             at = walk.go(self._root, (), np.arange(len(data)), data.starts[:-1].copy())

@@ -1,8 +1,9 @@
-"""Avro object container files with the null codec: plans and commit metadata on the timeline.
+"""Reads and writes Avro object container files with the null codec: plans and commit metadata on the timeline.
 
-Read by hand, so that every count and size is compared with what is left before it is used, and written by hand so that
-the same records give the same bytes. A record with maps of very many entries, such as the files of a clean, is read and
-written entry by entry: as Python values it would take five times the bytes of the file.
+The module reads them itself, so that it compares every count and size with the bytes that are left before it uses them.
+It writes them itself, so that the same records give the same bytes. A record with maps of very many entries, such as
+the files of a clean, is read and written entry by entry: as Python values it would take five times the bytes of the
+file.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hudi_core.errors import CorruptFileError, HudiError, UnsupportedError
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 _MAX_SCHEMA = 256 << 10
-"""Characters: the schemas of Hudi's classes have some 4,000, and many are kept in memory."""
+"""The most characters of a schema. The schemas of Hudi's classes have some 4,000, and many are kept in memory."""
 
 
 def is_container(data: bytes) -> bool:
@@ -30,7 +31,7 @@ def is_container(data: bytes) -> bool:
 
 
 def is_whole(data: bytes) -> bool:
-    """Whether `data` is a container that ends at the end of a block, whose content is not checked."""
+    """Whether `data` is a container that ends at the end of a block. The content of blocks is not checked."""
     reader = Reader(data, "")
     try:
         _read_magic(reader)
@@ -43,9 +44,9 @@ def is_whole(data: bytes) -> bool:
 def read_container(
     data: bytes, *, path: str, without: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Any], list[Any]]:
-    """The writer's schema and all records, as DatumCodec.decode gives values. The fields `without`, of which no other
-    uses a type that they define, are passed over. Raises CorruptFileError when the file is cut or does not decode,
-    UnsupportedError for a compressed container, and as check_bounds; all name `path`.
+    """Returns the writer's schema and all records, with the values of DatumCodec.decode. Passes over the fields
+    `without`; no other field may use a type that they define. Raises CorruptFileError when the file is cut or does not
+    decode, UnsupportedError for a compressed container, and the errors of check_bounds; all name `path`.
     """
     reader = Reader(data, path)
     schema, sync = read_header(reader)
@@ -56,7 +57,7 @@ def read_container(
 
 
 def read_header(reader: Reader) -> tuple[dict[str, Any], bytes]:
-    """The writer's schema and the sync marker, with `reader` left at the first block. Raises as read_container."""
+    """Returns the writer's schema and sync marker, and leaves `reader` at the first block. Raises as read_container."""
     path = reader.path
     _read_magic(reader)
     header = _read_metadata(reader)
@@ -77,7 +78,7 @@ def read_header(reader: Reader) -> tuple[dict[str, Any], bytes]:
 
 
 def _schema(text: str, path: str) -> dict[str, Any]:
-    """The commits of a timeline repeat a few schemas; equal texts give one object, and so one codec."""
+    """Returns the schema of a text. Equal texts, of which a timeline has many, give one object, and so one codec."""
     if len(text) > _MAX_SCHEMA:
         what = f"Avro schema of a container has {len(text)} characters, more than the {_MAX_SCHEMA} allowed"
         raise CorruptFileError(what, path=path)
@@ -99,14 +100,14 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
 
 
 def container_metadata(data: bytes, *, path: str) -> dict[str, bytes]:
-    """The header's metadata without Avro's own keys. Raises CorruptFileError naming `path`."""
+    """Returns the header's metadata without Avro's own keys. Raises CorruptFileError naming `path`."""
     reader = Reader(data, path)
     _read_magic(reader)
     return {key: value for key, value in _read_metadata(reader).items() if not key.startswith("avro.")}
 
 
 def write_container(schema: dict[str, Any], records: list[Any], metadata: Mapping[str, bytes] | None = None) -> bytes:
-    """A container of one block. Raises FormatError when a record does not fit the schema."""
+    """Returns a container of one block. Raises FormatError when a record does not fit the schema."""
     text, codec = schema_bytes(schema), codec_of(schema)
     body = b"".join(codec.encode(record) for record in records)
     return assemble(text, len(records), body, metadata)
@@ -124,7 +125,7 @@ def assemble(
     *,
     sync: bytes = b"",
 ) -> bytes:
-    """A container of one block, the header alone without records. The sync marker is made of the content."""
+    """Returns a container of one block (none without records). The sync marker is by default a hash of the content."""
     if not sync:
         digest = hashlib.sha256(schema_text)
         digest.update(body)
@@ -158,7 +159,7 @@ def _read_metadata(reader: Reader) -> dict[str, bytes]:
 
 
 def _blocks(reader: Reader, sync: bytes) -> Iterator[tuple[int, bytes]]:
-    """How many records each block claims, and its bytes; what follows a block is checked after it was taken."""
+    """Yields the record count and the bytes of each block. Checks the sync marker after the caller took the block."""
     while not reader.at_end():
         count, size = reader.zigzag(), reader.zigzag()
         if count < 0:
@@ -172,7 +173,7 @@ def _read_block(schema: dict[str, Any], block: bytes, count: int, path: str, wit
     if count > max(len(block), 1):
         raise CorruptFileError(f"Avro block of {len(block)} bytes claims {count} records", path=path)
     if count > 1:
-        # They are as the items of an array: each has to have a byte for its values.
+        # Records are like the items of an array: each must have a byte for its values.
         items = {"type": "array", "items": schema}
         check_bounds(items, path=path, values_per_byte=VALUES_PER_BYTE_OF_A_CONTAINER)
     codec, stream = codec_of(schema, path=path, without=without), io.BytesIO(block)
@@ -183,13 +184,15 @@ def _read_block(schema: dict[str, Any], block: bytes, count: int, path: str, wit
 
 
 Keep = Callable[[str, Any], Any]
-"""Makes of an entry's key and decoded value what is kept of it."""
+"""A function that returns what is kept of an entry, from its key and decoded value."""
 Entries = tuple[int, Iterable[tuple[str, Any]]]
-"""How many entries a map has, and the entries, in the order in which they are written."""
+"""The number of a map's entries, and the entries in the order in which they are written."""
 
 
 def write_large_record(schema: dict[str, Any], record: Mapping[str, Any], maps: Mapping[str, Entries]) -> bytes:
-    """`maps` are fields that are maps, or null or a map; `record` holds the others. FormatError; memory: it twice."""
+    """Returns a container of one record. `maps` has the fields that are maps, or null or a map; `record` has the
+    others. Raises FormatError. Memory: twice the container.
+    """
     body = io.BytesIO()
     for name, kind, is_map, codec in _parts(schema, maps):
         if not is_map:
@@ -207,9 +210,9 @@ def write_large_record(schema: dict[str, Any], record: Mapping[str, Any], maps: 
 
 
 def read_large_record(data: bytes, *, path: str, maps: Mapping[str, Keep]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The writer's schema and the one record of a container; `maps` says what is kept of the values of a map. Raises
-    CorruptFileError naming `path` when there is not exactly one record, or it does not decode. Memory beside `data`:
-    what is kept, and one entry.
+    """Returns the writer's schema and the one record of a container. `maps` says what is kept of the values of a map.
+    Raises CorruptFileError naming `path` when the container has not exactly one record, or does not decode. Memory
+    beside `data`: what is kept, and one entry.
     """
     reader = Reader(data, path)
     schema, sync = read_header(reader)
@@ -255,8 +258,9 @@ def _read_map(stream: io.BytesIO, kind: Any, codec: DatumCodec, keep: Keep, path
 def _parts(
     schema: dict[str, Any], maps: Mapping[str, Any], path: str | None = None
 ) -> Iterator[tuple[str, Any, bool, DatumCodec]]:
-    """Of each field its name, its type, whether it is in `maps` and a map, and a codec: of a record of the value, or of
-    the key and value of an entry, which add no bytes. Types that an earlier field defines are known by name.
+    """Yields of each field its name, its type, whether it is a map in `maps`, and a codec. The codec is of a record
+    around the value, or around the key and value of an entry; that record adds no bytes. Types that an earlier field
+    defines are known by name.
     """
     space = schema["name"].rpartition(".")[0] or schema.get("namespace", "")
     names: dict[str, Any] = {}

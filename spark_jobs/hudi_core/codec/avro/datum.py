@@ -1,6 +1,7 @@
-"""One Avro datum ↔ Python values, without schema resolution, for plans, commit metadata and metadata-table records.
+"""Converts one Avro datum to Python values and back, without schema resolution: for plans, commit metadata and
+metadata-table records.
 
-Values are never converted by a logical type: a date is days, a decimal its unscaled bytes. So encoding gives back what
+No logical type converts a value: a date is a number of days, a decimal its unscaled bytes. So encoding gives back what
 was decoded, and a timestamp beyond Python's year 9999 is no error. A value of a union with several record types is
 `(full name, dict)`, which names the branch.
 """
@@ -33,7 +34,7 @@ _ERRORS = (ValueError, LookupError, TypeError, OverflowError, RecursionError)
 _DECODE_ERRORS = (*_ERRORS, EOFError, MemoryError, StopIteration)
 _ENCODE_ERRORS = (*_ERRORS, AttributeError)
 _SHOWN = 300
-"""Characters of an error that are shown: fastavro's may hold the whole value and its schema."""
+"""How many characters of an error are shown: fastavro's may hold the whole value and its schema."""
 
 
 class DatumCodec:
@@ -49,9 +50,10 @@ class DatumCodec:
         names: dict[str, Any] | None = None,
         only: Collection[str] | None = None,
     ) -> None:
-        """`schema` is Avro JSON; `names` are types that are defined elsewhere, to which it adds its own. With `only`
-        decoded records have these fields alone, which use no types of the others: those are passed over, in half the
-        time. Raises FormatError naming `path` when it is not a valid schema, or one of unbounded data.
+        """`schema` is Avro JSON. `names` are types that are defined elsewhere; the codec adds its own to them. With
+        `only`, decoded records have these fields alone, and the others are passed over in half the time; the fields use
+        no types that the others define. Raises FormatError naming `path` when `schema` is not valid, or does not bound
+        its data.
         """
         self.schema = schema
         try:
@@ -62,7 +64,7 @@ class DatumCodec:
             raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}", path=path) from error
 
     def decode(self, data: bytes | memoryview, *, path: str | None = None) -> Any:
-        """The value in `data`, which must be used up. Raises CorruptFileError naming `path`."""
+        """Returns the value in `data`, which must have no bytes left over. Raises CorruptFileError naming `path`."""
         stream = io.BytesIO(data)
         value = self.read(stream, path=path)
         if stream.tell() != len(data):
@@ -70,7 +72,7 @@ class DatumCodec:
         return value
 
     def read(self, stream: io.BytesIO, *, path: str | None = None) -> Any:
-        """The next value of `stream`. Raises CorruptFileError naming `path`."""
+        """Returns the next value of `stream`. Raises CorruptFileError naming `path`."""
         try:
             return schemaless_reader(
                 stream, self.parsed, self._shown, return_record_name=True, return_record_name_override=True
@@ -80,7 +82,7 @@ class DatumCodec:
             raise CorruptFileError(message, path=path) from error
 
     def encode(self, value: Any) -> bytes:
-        """The datum; an absent field takes its default. Raises FormatError when the value does not fit the schema."""
+        """Returns the datum; an absent field takes its default. Raises FormatError when the value does not fit."""
         out = io.BytesIO()
         self.write(out, value)
         return out.getvalue()
@@ -98,7 +100,7 @@ _lock = threading.Lock()
 
 
 def codec_of(schema: Any, *, path: str | None = None, without: frozenset[str] = frozenset()) -> DatumCodec:
-    """Cached by identity: do not change a schema after its first use here. Raises FormatError naming `path`."""
+    """Returns the schema's codec, cached by identity: never change such a schema. Raises FormatError naming `path`."""
     key = id(schema), without
     with _lock:
         codec = _cache.get(key)
@@ -111,7 +113,7 @@ def codec_of(schema: Any, *, path: str | None = None, without: frozenset[str] = 
 
 
 def _others(schema: Any, names: frozenset[str]) -> list[str] | None:
-    """The fields of a record schema besides `names`; None where it has none of these."""
+    """Returns the fields of a record schema besides `names`; None when it has none of `names`."""
     if not names or not isinstance(schema, dict):
         return None
     fields = [entry["name"] for entry in schema.get("fields", ())]
@@ -123,7 +125,7 @@ def _fields_of(schema: Any, names: Collection[str]) -> Any:
 
 
 def _physical(schema: Any) -> Any:
-    """The schema without logical types, so that fastavro neither converts nor refuses a value."""
+    """Returns the schema without logical types, so that fastavro neither converts nor refuses a value."""
     if isinstance(schema, list):
         return [_physical(branch) for branch in schema]
     if not isinstance(schema, dict):

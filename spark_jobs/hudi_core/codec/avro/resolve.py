@@ -1,4 +1,4 @@
-"""An Avro schema as a tree of types, with names resolved and unions with null as a flag; for the Arrow side."""
+"""Resolves an Avro schema to a tree of types for the Arrow side: names are resolved, a union with null is a flag."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOGICAL_OF = {
     "bytes": frozenset({"decimal"}),
     "fixed": frozenset({"decimal"}),
 }
-"""Logical types that change how a value is read; any other is ignored, as the specification demands of unknown ones."""
+"""Logical types that change how a value is read. Any other is ignored, as the specification demands of unknown ones."""
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,1024}")
 
 
@@ -35,9 +35,10 @@ class AvroField:
 
 @dataclass(frozen=True, slots=True)
 class AvroType:
-    """`kind` is a primitive's name, or record, enum, array, map, fixed, union. `null_at` is the branch number of null
-    in a union of null and one other type, else -1; `lone_union` marks a union of one branch, which writes a branch
-    number. A union of several types that are not null has kind `union` and its `branches`.
+    """A type in the tree. `kind` is a primitive's name, or record, enum, array, map, fixed, union. `null_at` is the
+    branch number of null in a union of null and one other type, else -1. `lone_union` marks a union of one branch,
+    whose branch number is written too. A union of several types that are not null has the kind `union` and its
+    `branches`.
     """
 
     kind: str
@@ -65,8 +66,9 @@ class AvroType:
 
 
 def resolve(schema: Any, *, path: str) -> AvroType:
-    """The tree of a schema given as JSON. Raises CorruptFileError when it is not an Avro schema, UnsupportedError when
-    it contains itself, nests deeper than MAX_DEPTH or has two fields that differ in case alone; both name `path`.
+    """Returns the tree of a schema given as JSON. Raises CorruptFileError when it is not an Avro schema,
+    UnsupportedError when it contains itself, nests deeper than MAX_DEPTH or has two fields that differ in case alone;
+    both name `path`.
     """
     return _Resolver(path).type_of(schema, "", 0)
 

@@ -1,7 +1,8 @@
-"""Avro schemas as JSON: parsing, bounds on what they make decoders nest, build and allocate, the `_hoodie_*` fields.
+"""Parses Avro schemas as JSON, bounds how much decoders nest, build and allocate for them, and adds the `_hoodie_*`
+fields.
 
-A schema comes from a file of the table and is untrusted. Of a few kilobytes it can name a record within itself, double
-its fields at each level, or make thousands of nulls of a byte, at which decoders in C overflow their stack or fill the
+A schema comes from a file of the table and is untrusted. In a few kilobytes it can name a record within itself, double
+its fields at each level, or make thousands of nulls from a byte. Decoders in C then overflow their stack or fill the
 memory. The limits are far above what Hudi writes: a table of 10,000 columns has some 30,000 types.
 """
 
@@ -20,11 +21,11 @@ AvroSchema = dict[str, Any]
 _Type = TypeVar("_Type")
 
 MAX_SCHEMA_BYTES = 16 << 20
-"""Above this a schema is refused: a table of 10,000 columns needs about 2 MB."""
+"""A larger schema is refused: a table of 10,000 columns needs about 2 MB."""
 
 
 def parse_schema(text: str, *, path: str) -> AvroSchema:
-    """The schema in `text`, that of a record; raises CorruptFileError naming `path`, and as check_bounds."""
+    """Returns the record schema of `text`. Raises CorruptFileError naming `path`, and the errors of check_bounds."""
     if len(text) > MAX_SCHEMA_BYTES:
         message = f"Avro schema of {len(text)} characters is larger than the {MAX_SCHEMA_BYTES} allowed"
         raise CorruptFileError(message, path=path)
@@ -63,14 +64,14 @@ def field(schema: AvroSchema, name: str) -> dict[str, Any] | None:
 
 
 def add_meta_fields(schema: AvroSchema, *, operation: bool = False) -> AvroSchema:
-    """With the `_hoodie_*` fields first, each a nullable string (HoodieAvroUtils.addMetadataFields)."""
+    """Returns the schema with the `_hoodie_*` fields first, as nullable strings (HoodieAvroUtils.addMetadataFields)."""
     names = (*META_FIELDS, OPERATION) if operation else META_FIELDS
     meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in names]
     return {**schema, "fields": meta + [entry for entry in schema["fields"] if entry["name"] not in names]}
 
 
 def without_meta_fields(schema: AvroSchema) -> AvroSchema:
-    """The record schema without any `_hoodie_*` meta field (HoodieAvroUtils.removeMetadataFields)."""
+    """Returns the record schema without any `_hoodie_*` meta field (HoodieAvroUtils.removeMetadataFields)."""
     return without_fields(schema, {*META_FIELDS, OPERATION})
 
 
@@ -79,22 +80,24 @@ def without_fields(schema: AvroSchema, names: Collection[str]) -> AvroSchema:
 
 
 MAX_DEPTH = 64
-"""Levels of nesting, with named types written out: each costs a stack frame in every decoder."""
+"""The most levels of nesting, with named types written out. Each level costs a stack frame in every decoder."""
 MAX_TYPES = 100_000
-"""Types of a schema, with named types written out."""
+"""The most types of a schema, with named types written out."""
 VALUES_PER_BYTE = 4
-"""Values that a byte of a datum, or of an item, may become: nulls, empty records and records of one take no bytes."""
+"""The most values that a byte of a datum, or of an item, may become. Nulls, empty records and the record around a
+single value take no bytes of their own.
+"""
 VALUES_PER_BYTE_OF_A_CONTAINER = 2
-"""As VALUES_PER_BYTE, of plans and commit metadata, which are decoded as a whole; Hudi's own have at most 1.5."""
+"""The same for plans and commit metadata, which are decoded as a whole. Hudi's own have at most 1.5."""
 FREE_VALUES = 16
-"""Values beyond that which one datum may become. An item has none: there may be as many items as bytes."""
+"""The values beyond that bound that a datum may become. An item may become none: there may be an item per byte."""
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Levels and types, least bytes of a datum, and how many more values than allowed for its bytes it may become."""
+    """A schema's levels and types, a datum's least bytes, and how many more values than bytes it may become."""
 
     depth: int
     types: int
@@ -112,9 +115,9 @@ def check_bounds(
     names: Mapping[str, Any] | None = None,
     values_per_byte: int = VALUES_PER_BYTE,
 ) -> None:
-    """Checks a schema as JSON; `names` are types that were checked before. Raises UnsupportedError for a type that
-    contains itself, and for more levels or types than allowed; FormatError for data whose bytes do not bound what
-    decoding them allocates; both name `path`. What is no schema is left to the decoder.
+    """Checks a schema given as JSON. `names` are types that were checked before. Raises UnsupportedError for a type
+    that contains itself, and for too many levels or types; FormatError when the bytes of data do not bound what
+    decoding allocates; both name `path`. The decoder finds other faults of a schema.
     """
     root = _Bounds(path, names or {}, values_per_byte).shape(schema, "", 0)
     if root.excess > FREE_VALUES:
@@ -196,7 +199,7 @@ class _Bounds:
 
 
 def named_type(named: Mapping[str, _Type | None], name: str, namespace: str, path: str | None) -> _Type | None:
-    """The defined type of a name, None where there is none. Raises UnsupportedError within its own definition."""
+    """Returns the type that a name means, or None. Raises UnsupportedError within the type's own definition."""
     for candidate in (name,) if "." in name or not namespace else (f"{namespace}.{name}", name):
         if candidate in named:
             known = named[candidate]

@@ -1,8 +1,8 @@
 """Reads and writes HFiles of version 3, in which the metadata table keeps its records.
 
-- ``reader``: which blocks a lookup by keys or prefixes reads; how often it gives a repeated key; an index that goes
-  back is refused, and another number of entries than the trailer says.
-- ``trailer``: whether a file is a whole HFile by its end; other versions and encrypted files are refused; file info.
+- ``reader``: which blocks a lookup by keys or prefixes reads; how often it gives a repeated key; which indexes are
+  refused: one that goes back, and one with another number of entries than the trailer says.
+- ``trailer``: whether a file ends as a whole HFile; other versions and encrypted files are refused; file info.
 - ``block``: the form of blocks, index entries and cells: checksums, which compressions are read, how long a key may be.
 - ``cells``: the cells of a block, and those with given keys; when NumPy finds them, and when a loop does.
 - ``writer``: when a block is full, which cell has a block for itself, the order of keys; which cells of another file

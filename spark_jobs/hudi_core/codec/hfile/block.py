@@ -1,8 +1,8 @@
 """HFile blocks (HFileBlock of HBase), the index over them, and the keys of their cells (KeyValue).
 
-A block is `header | data | checksums`: the header's first size counts data and checksums, its last one header and data;
-a 4-byte checksum is for every 16 KiB of header and data, also where the type is NULL. A cell is `i32 key length | i32
-value length | key | value | mvcc vlong`, its key `i16 row length | row | u8 family length 0 | i64 timestamp max | u8
+A block is `header | data | checksums`. The header's first size counts data and checksums, its last one header and data.
+Every 16 KiB of header and data have a 4-byte checksum, also where the type is NULL. A cell is `i32 key length | i32
+value length | key | value | mvcc vlong`. Its key is `i16 row length | row | u8 family length 0 | i64 timestamp max | u8
 type Put`; the row is the record key in UTF-8.
 """
 
@@ -22,11 +22,11 @@ from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.size_limits import NO_OPTIONS, Limit, SizeLimits
 
 _LEVEL, _FAST_LEVEL = 6, 1
-"""Java's of zlib, and ISA-L's, which takes a tenth of its time."""
+"""Java's level of zlib, and ISA-L's level, which takes a tenth of the time."""
 
 
 def inflate(member: bytes | memoryview, size: int) -> bytes:
-    """The `size` bytes of a gzip member, of which at most one more is ever made. Raises ValueError with the reason."""
+    """Returns the `size` bytes of a gzip member; makes at most one byte more. Raises ValueError with the reason."""
     inflater = FASTEST.decompressobj(GZIP_WINDOW)
     try:
         data: bytes = inflater.decompress(member, size + 1)
@@ -70,7 +70,9 @@ class Codec(Enum):
 
     @staticmethod
     def of(number: int, path: str) -> Codec:
-        """Raises CorruptFileError for an unknown number, UnsupportedError for a codec that Hudi does not write."""
+        """Returns the codec. Raises CorruptFileError for an unknown number, UnsupportedError for a codec that Hudi does
+        not write.
+        """
         try:
             codec = Codec(number)
         except ValueError as error:
@@ -82,9 +84,9 @@ class Codec(Enum):
 
 
 def read_block(source: Reader, codec: Codec, *expected: Magic, limits: SizeLimits = NO_OPTIONS) -> bytes:
-    """The data, uncompressed, of the block at the cursor, which is left behind it. Raises CorruptFileError when the
-    block is cut, of another kind than `expected`, or fails a checksum; SizeLimitError, before it is decompressed, when
-    it claims more bytes than allowed.
+    """Reads the block at the cursor, leaves the cursor behind it, and returns the uncompressed data. Raises
+    CorruptFileError when the block is cut, has none of the `expected` magics, or fails a checksum; SizeLimitError,
+    before it is decompressed, when it claims more bytes than allowed.
     """
     head = source.view(HEADER_SIZE)
     raw_magic, disk_size, data_size, _, checksum_type, per_checksum, data_end = _HEADER.unpack(head)
@@ -135,7 +137,7 @@ def _decompress(source: Reader, codec: Codec, compressed: memoryview, size: int,
 
 
 def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) -> bytes:
-    """With CRC32C checksums; `previous_offset` is where the previous block of this type starts, -1 for the first."""
+    """Returns a block with CRC32C checksums. `previous_offset` is the start of this type's previous block, or -1."""
     compressed = data if codec is Codec.NONE else _gzip(data)
     data_end = HEADER_SIZE + len(compressed)
     checksum_count = -(-data_end // BYTES_PER_CHECKSUM)
@@ -147,7 +149,7 @@ def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) 
 
 
 def _gzip(data: bytes) -> bytes:
-    """A gzip member with no time and an unknown system in its header, as HBase's: equal data, equal bytes."""
+    """Returns a gzip member with HBase's header, without time and system: equal data give equal bytes."""
     deflater = FASTEST.compressobj(_LEVEL if FASTEST is zlib else _FAST_LEVEL, zlib.DEFLATED, -15)
     tail = struct.pack("<II", FASTEST.crc32(data), len(data) & 0xFFFFFFFF)
     return b"".join((_GZIP_HEADER, deflater.compress(data), deflater.flush(), tail))
@@ -159,7 +161,7 @@ _ENTRY = struct.Struct(">qi")
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A block's cell key, in the meta index its name, its offset and its size on disk in bytes."""
+    """A block's cell key, or its name in the meta index; its offset and its size on disk in bytes."""
 
     key: bytes
     offset: int
@@ -169,8 +171,8 @@ class IndexEntry:
 def decode_root_index(
     data: bytes, count: int, path: str, *, most: int | None = None, has_mid_key: bool = False
 ) -> list[IndexEntry]:
-    """The `count` entries of a root or meta index, of blocks that are `most` at the most. A root with deeper levels has
-    a mid key behind them. No checksum covers the trailer's count: entries and count must use the index up.
+    """Returns the `count` entries of a root or meta index, over at most `most` blocks. A root with deeper levels has a
+    mid key after them. No checksum covers the trailer's count: the entries must use the index up.
     """
     source = Reader(data, path)
     if not 0 <= count <= _most_entries(data, _MIN_ENTRY, most):
@@ -182,7 +184,7 @@ def decode_root_index(
 
 
 def decode_inner_index(data: bytes, path: str, *, most: int | None = None) -> list[IndexEntry]:
-    """The entries of a leaf or intermediate index block: count, the entries' offsets and one past the last, entries."""
+    """Returns the entries of an inner index block: count, the entries' offsets and one past the last, entries."""
     source = Reader(data, path)
     count = source.i32()
     if not 0 <= count <= _most_entries(data, _MIN_ENTRY + 3, most):
@@ -192,7 +194,7 @@ def decode_inner_index(data: bytes, path: str, *, most: int | None = None) -> li
 
 
 def _most_entries(data: bytes, size: int, most: int | None) -> int:
-    """Of an index whose entries have `size` bytes at least. A compressed index may have very many for each byte."""
+    """Returns the most entries of at least `size` bytes in an index. A compressed one may have very many per byte."""
     room = len(data) // size
     return room if most is None else min(room, most)
 
@@ -213,22 +215,22 @@ def encode_root_index(entries: list[IndexEntry]) -> bytes:
 
 _LENGTHS = struct.Struct(">iih")
 KEY_TAIL = bytes.fromhex("007fffffffffffffff04")
-"""What follows the row in every cell key that Hudi writes."""
+"""The bytes after the row in every cell key that Hudi writes."""
 _KEY_OVERHEAD = 2 + len(KEY_TAIL)
 MAX_ROW = 0x7FFF
-"""In bytes."""
+"""The most bytes of a row."""
 _NO_MVCC = b"\0"
 
 
 def cell_key(row: bytes) -> bytes:
-    """The whole cell key of a record key; raises ValueError when it is longer than 32767 bytes."""
+    """Returns the whole cell key of a record key. Raises ValueError when the record key is longer than 32767 bytes."""
     if len(row) > MAX_ROW:
         raise ValueError(f"a key of {len(row)} bytes does not fit an HFile cell (at most {MAX_ROW})")
     return len(row).to_bytes(2, "big") + row + KEY_TAIL
 
 
 def row_of_key(key: bytes, source: Reader) -> bytes:
-    """The row of a cell key, or of the native writer's short form that ends after the row."""
+    """Returns the row of a cell key, or of the native writer's short form that ends after the row."""
     length = int.from_bytes(key[:2], "big")
     if len(key) < 2 or length > MAX_ROW or len(key) < 2 + length:
         raise source.fail(f"HFile key of {len(key)} bytes claims a row of {length}")
@@ -241,7 +243,7 @@ def encode_cell(row: bytes, value: bytes) -> bytes:
 
 
 def cell_bounds(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[int, int, int, int]]:
-    """Start and end of the row and of the value of each cell of a data block. Raises CorruptFileError."""
+    """Yields start and end of the row, and of the value, of each cell of a data block. Raises CorruptFileError."""
     source = Reader(data, path)
     size = len(data)
     position = 0
@@ -252,7 +254,7 @@ def cell_bounds(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[in
         start = position + 8
         value_start = start + key_length
         end = value_start + value_length
-        # A row of no negative length has room in the key.
+        # A row must have no negative length, and room in the key.
         if value_length < 0 or not 0 <= row_length <= key_length - _KEY_OVERHEAD or end > size:
             message = f"HFile cell claims impossible lengths (key {key_length}, value {value_length}, row {row_length})"
             raise source.fail(message)

@@ -16,23 +16,23 @@ from hudi_core.codec.hfile.block import KEY_TAIL, cell_bounds
 _Offsets = NDArray[np.int64]
 _Octets = NDArray[np.uint8]
 _MIN_CELLS = 32
-"""Below this many cells the loop over them is as fast as NumPy."""
+"""For fewer cells, the loop over them is as fast as NumPy."""
 _WORD = 8
 _TAIL_WORD = int.from_bytes(KEY_TAIL[1:9], "big")
 _MAX_ROW_LENGTHS = 128
 _MAX_TRIES = 32
-"""Lengths tried for each cell, on average, above which the loop over the cells is as fast."""
+"""The most lengths tried for each cell, on average. With more, the loop over the cells is as fast."""
 _ITEMS = 1 << 12
-"""Cells whose bounds are Python numbers at a time: these take five times the memory."""
+"""How many cells have their bounds as Python numbers at a time: these take five times the memory."""
 _DENSE = 64
-"""Above one requested key per this many cells, all keys are searched at once; below, each by itself."""
+"""With more than one requested key per this many cells, all keys are searched at once; with fewer, each by itself."""
 _MAX_MATRIX = 1 << 24
-"""Bytes of all rows side by side, padded to one length, above which keys are searched one by one."""
+"""The most bytes of all rows side by side, padded to one length. With more, keys are searched one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellBlock:
-    """The cells of one block: cell i is `data[rows[i]:row_ends[i]]` with `data[values[i]:value_ends[i]]`."""
+    """The cells of a block: cell i has key `data[rows[i]:row_ends[i]]` and value `data[values[i]:value_ends[i]]`."""
 
     data: bytes
     rows: _Offsets
@@ -51,7 +51,7 @@ class CellBlock:
         return self.data[self.values[index] : self.value_ends[index]]
 
     def first_at(self, key: bytes, start: int = 0) -> int:
-        """The position of the first cell from `start` on whose row is `key` or greater, else the number of cells."""
+        """Returns the first position from `start` on whose row is `key` or greater, else the number of cells."""
         return bisect_left(range(len(self)), key, lo=start, key=self.row)
 
     def items(self, start: int = 0) -> Iterator[tuple[bytes, bytes]]:
@@ -62,7 +62,7 @@ class CellBlock:
                 yield data[row:row_end], data[value:value_end]
 
     def select(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """The (row, value) pairs whose row is among the sorted `keys`, in order; every cell of a repeated row."""
+        """Returns the (row, value) pairs of the sorted `keys`, in order, with every cell of a repeated row."""
         if len(keys) * _DENSE <= len(self):
             return self._one_by_one(keys)
         return self._by_words(keys) or self._by_matrix(keys) or self._one_by_one(keys)
@@ -76,7 +76,7 @@ class CellBlock:
                 position += 1
 
     def _by_words(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]] | None:
-        """By the eight bytes behind the common prefix, three times as fast; None where these are not distinct."""
+        """Selects by the eight bytes after the common prefix, faster; None if rows are short, or half share them."""
         count = len(self)
         if not count:
             return None
@@ -101,7 +101,7 @@ class CellBlock:
     def _equal(
         self, keys: Sequence[bytes], hits: _Offsets, cells: _Offsets, tied: NDArray[np.bool_]
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Those of `cells` that hold the keys at `hits`; `tied`: the next cell may hold the same key."""
+        """Yields the pairs of `cells` that hold the keys at `hits`. If `tied`, the next cell may hold the same key."""
         data = self.data
         bounds = (self.rows[cells], self.row_ends[cells], self.values[cells], self.value_ends[cells], tied[cells])
         for index, cell, row, row_end, value, value_end, more in zip(
@@ -118,7 +118,7 @@ class CellBlock:
                 more = tied[at]
 
     def _by_matrix(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]] | None:
-        """Searches whole rows of one width; None where padding could make rows equal, and where rows repeat."""
+        """Searches whole rows of one width; None when padding could make rows equal, or when rows repeat."""
         matrix = self.matrix()
         requested = np.array(keys, dtype=np.bytes_)
         # NumPy takes NUL bytes at the end for padding.
@@ -136,7 +136,7 @@ class CellBlock:
         return ((keys[index], self.data[value:end]) for index, value, end in bounds)
 
     def matrix(self) -> NDArray[Any] | None:
-        """The rows as fixed-width strings; None where padding could make rows equal, or would take too much memory."""
+        """Returns the rows as fixed-width strings; None if padding could make rows equal, or take too much memory."""
         lengths = self.row_ends - self.rows
         width = int(lengths.max(initial=0))
         octets = np.frombuffer(self.data, dtype=np.uint8)
@@ -157,7 +157,7 @@ class CellBlock:
 
 
 def decode_cells(data: bytes, path: str, *, with_mvcc: bool) -> CellBlock:
-    """The cells of a decompressed data block. Raises CorruptFileError naming `path`."""
+    """Returns the cells of a decompressed data block. Raises CorruptFileError naming `path`."""
     block = _by_tails(data) if with_mvcc else None
     if block is not None:
         return block
@@ -168,11 +168,11 @@ def decode_cells(data: bytes, path: str, *, with_mvcc: bool) -> CellBlock:
 
 
 def _by_tails(data: bytes) -> CellBlock | None:
-    """The cells found all at once, or None where the loop has to find them.
+    """Finds all cells at once; None when the loop has to find them.
 
-    Every cell key that Hudi writes ends with the same ten bytes: these are searched for, and the row lengths before
-    them tried on all cells at once; then all cells are proven to follow each other from the block's first byte to its
-    last. Bytes that only look like a key's end break that proof.
+    Every cell key that Hudi writes ends with the same ten bytes. The function searches for them, and tries the row
+    lengths before them on all cells at once. Then it proves that the cells follow each other from the block's first
+    byte to its last. Bytes that only look like a key's end break that proof.
     """
     octets = np.frombuffer(data, dtype=np.uint8)
     tails = _tails(octets)
@@ -195,7 +195,7 @@ def _by_tails(data: bytes) -> CellBlock | None:
 
 
 def _tails(octets: _Octets) -> _Offsets:
-    """Where the bytes of KEY_TAIL are, with at least one byte behind them."""
+    """Returns where the bytes of KEY_TAIL are, with at least one byte after them."""
     last = len(octets) - len(KEY_TAIL)
     if last < 10:
         return np.empty(0, dtype=np.int64)
@@ -207,7 +207,7 @@ def _tails(octets: _Octets) -> _Offsets:
 
 
 def _row_lengths(octets: _Octets, tails: _Offsets) -> _Offsets | None:
-    """The length of the row before each tail: the one whose cell header says so."""
+    """Returns the length of the row before each tail that agrees with the cell header; None after too many tries."""
     lengths = np.full(len(tails), -1, dtype=np.int64)
     open_cells = np.arange(len(tails))
     first = int(tails[0]) - 10
@@ -232,7 +232,7 @@ def _row_lengths(octets: _Octets, tails: _Offsets) -> _Offsets | None:
 
 
 def _around(first: int) -> Iterator[int]:
-    """Lengths around the first row's, nearer ones first: keys of one table differ by a few digits."""
+    """Yields lengths around the first row's, nearer ones first: keys of one table differ by a few digits."""
     yield first
     for distance in count(1):
         yield first + distance
@@ -241,7 +241,7 @@ def _around(first: int) -> Iterator[int]:
 
 
 def _words(octets: _Octets, kind: str) -> NDArray[Any]:
-    """The number that starts at each byte, as a view: gathered three times as fast as its bytes."""
+    """Returns the number that starts at each byte, as a view: it is gathered three times as fast as its bytes."""
     dtype = np.dtype(kind)
     words: NDArray[Any] = np.ndarray((len(octets) - dtype.itemsize + 1,), dtype, octets, strides=(1,))
     return words

@@ -22,15 +22,15 @@ from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.size_limits import NO_OPTIONS, Limit, SizeLimits
 
 ReadRange = Callable[[int, int], bytes]
-"""Offset and length to the bytes there; fewer bytes only where the file ends."""
+"""A function from offset and length to the bytes there. It returns fewer bytes only at the end of the file."""
 
 _MAX_LEVELS = 8
 _SCHEMA = "schema"
 
 
 class HFileReader:
-    """One HFile, of which nothing is read before it is needed. A lookup costs three ranges: trailer and load-on-open
-    section, once, and a data block (one more per index level; HBase writes several above 128 KiB of index). The last
+    """One HFile. Nothing is read before it is needed. A lookup reads three ranges: trailer and load-on-open section,
+    once, and a data block (and one block per index level; HBase writes several levels above 128 KiB of index). The last
     data block is kept. Methods raise CorruptFileError for a damaged file, UnsupportedError for features that Hudi never
     uses, SizeLimitError for a block that claims more bytes than allowed.
     """
@@ -46,7 +46,7 @@ class HFileReader:
         self._file_info: dict[str, bytes] = {}
         self._last_block: tuple[IndexEntry, CellBlock] | None = None
         self._inner: dict[int, tuple[list[IndexEntry], list[bytes]]] = {}
-        # What the index has so far, of all levels.
+        # Entries and bytes of the index that were read so far, of all levels.
         self._index_entries = self._index_bytes = 0
 
     @staticmethod
@@ -73,9 +73,10 @@ class HFileReader:
         return None if text is None else Reader(text, self._path).utf8(len(text))
 
     def lookup_many(self, keys: Sequence[bytes], *, unique: bool = True) -> Iterator[tuple[bytes, bytes]]:
-        """The (key, value) pairs of those of `keys` that exist, in order; `keys` must be sorted and distinct. Each data
-        block is read once. With `unique`, as in a base HFile, of a repeated key one value is returned; without, as in
-        the HFile of a log block, every one, at the cost of one more block where a key starts a block.
+        """Yields the (key, value) pairs of those of `keys` that exist, in order; `keys` must be sorted and distinct.
+        Each data block is read once. `unique` says that no key of the file repeats, as in a base HFile. Without it, as
+        in the HFile of a log block, every value of a repeated key is given, and a key that starts a block costs one
+        more block.
         """
         position = 0
         while position < len(keys):
@@ -100,7 +101,7 @@ class HFileReader:
             position = max(end, position + 1)
 
     def prefix_items(self, prefixes: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """Every (key, value) pair whose key starts with one of the sorted `prefixes`, in order; keys may repeat."""
+        """Yields the pairs (key, value) whose key has one of the sorted `prefixes`, in order. Keys may repeat."""
         covered: bytes | None = None
         for prefix in prefixes:
             if covered is not None and prefix.startswith(covered):
@@ -117,7 +118,7 @@ class HFileReader:
                 yield row, value
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Every (key, value) pair in the file's order; keys may repeat in the HFile of a log block."""
+        """Yields every (key, value) pair in the file's order; keys may repeat in the HFile of a log block."""
         for cells in self.blocks():
             yield from cells.items()
 
@@ -163,9 +164,9 @@ class HFileReader:
             raise UnsupportedError(f"HFile data block encoding {encoding!r} is not supported", path=self._path)
 
     def _blocks_from(self, key: bytes | None, *, unique: bool) -> Iterator[IndexEntry]:
-        """The data blocks from the one on that may hold `key` (None: the first). With `unique`, none when `key` is less
-        than every key, and a block that starts with `key` is the first; without, the block before it, which may end
-        with it.
+        """Yields the data blocks from the first one on that may hold `key` (None: all). With `unique`, a block that
+        starts with `key` comes first, and none comes when `key` is less than every key. Without `unique`, the block
+        before it comes first, since it may end with `key`.
         """
         self._open()
         last = -1
@@ -193,7 +194,7 @@ class HFileReader:
                 yield from self._walk(*self._children(entry), depth - 1, key if position == start else None, unique)
 
     def _children(self, entry: IndexEntry) -> tuple[list[IndexEntry], list[bytes]]:
-        """An inner index block's entries and their rows; cached, since all of them are no larger than the index."""
+        """Returns an inner index block's entries and their rows, cached: all are no larger than the index."""
         if entry.offset not in self._inner:
             block = self._block(entry, Magic.LEAF_INDEX, Magic.INTERMEDIATE_INDEX)
             children = decode_inner_index(block, self._path, most=self._entries_left(block))
@@ -205,7 +206,7 @@ class HFileReader:
         return self._inner[entry.offset]
 
     def _entries_left(self, block: bytes) -> int:
-        """How many entries an index block may have: each is of a block. SizeLimitError where the index is too large."""
+        """Returns how many entries an index block may have, since each is of a block. Raises SizeLimitError."""
         self._index_bytes += len(block)
         self._limits.check(Limit.HFILE_BLOCK, self._index_bytes, self._path, what="the index of the HFile")
         return self.trailer.load_on_open_offset // HEADER_SIZE - self._index_entries

@@ -19,14 +19,14 @@ _VERSION_WORD = bytes.fromhex("03000003")
 _COMPARATOR_FIELD, _CODEC_FIELD, _ENCRYPTION_KEY_FIELD = 11, 12, 13
 _FILE_INFO_MAGIC = b"PBUF"
 _MAX_FILE_INFO = 16 << 20
-"""Bytes. The largest entry is the schema: 2 MB for 10,000 columns."""
+"""The most bytes of the file info. The largest entry is the schema: 2 MB for 10,000 columns."""
 _MAX_FIELDS = 1000
-"""Entries of the file info, and fields of each: Hudi writes some ten, of two fields."""
+"""The most entries of the file info, and the most fields of each. Hudi writes some ten entries of two fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """Offsets and sizes in bytes, in the order of FileTrailerProto's fields 1 to 10; `codec` is of every block."""
+    """Offsets and sizes in bytes, in the order of FileTrailerProto's fields 1 to 10. `codec` is that of every block."""
 
     codec: Codec
     file_info_offset: int
@@ -105,7 +105,7 @@ def _few_fields(source: Reader) -> Iterator[Field]:
 
 
 def encode_file_info(entries: dict[str, bytes]) -> bytes:
-    """The content of a file info block, entries in the order of their names as HBase writes them."""
+    """Returns the content of a file info block, with entries in the order of their names as HBase writes them."""
     pairs = sorted((name.encode("utf-8"), value) for name, value in entries.items())
     message = encode_fields((1, encode_fields(((1, name), (2, value)))) for name, value in pairs)
     return _FILE_INFO_MAGIC + encode_delimited(message)

@@ -29,14 +29,14 @@ from hudi_core.codec.hfile.cells import CellBlock
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, encode_file_info, encode_trailer
 
 DEFAULT_BLOCK_SIZE = 1 << 20
-"""Hudi's block size of log blocks and its default of base files, bytes before compression."""
+"""The block size of Hudi's log blocks, and its default for base files, in bytes before compression."""
 LARGE_CELL = 64 << 10
-"""Bytes from which on a cell has a block of its own: a lookup of another key need not inflate it."""
+"""A cell of at least this many bytes has a block of its own: a lookup of another key need not inflate it."""
 _CELL_OVERHEAD = 9
 
 
 def write_hfile(items: Iterable[tuple[bytes, bytes]], *, schema: str, block_size: int = DEFAULT_BLOCK_SIZE) -> bytes:
-    """A whole HFile of (record key in UTF-8, value) pairs; order and errors as HFileWriter."""
+    """Returns a whole HFile of (record key in UTF-8, value) pairs. Order and errors are those of HFileWriter."""
     out = io.BytesIO()
     writer = HFileWriter(out, block_size=block_size)
     for key, value in items:
@@ -46,8 +46,8 @@ def write_hfile(items: Iterable[tuple[bytes, bytes]], *, schema: str, block_size
 
 
 class HFileWriter:
-    """Writes an HFile into `out`, which it does not close, block by block. Memory: one block, and the index of one
-    level. Keys must be sorted by their bytes; equal ones stay in one block. `codec` is GZ or NONE.
+    """Writes an HFile block by block into `out`, which it does not close. Memory: one block, and the index of one
+    level. Keys must be sorted by their bytes; equal keys stay in one block. `codec` is GZ or NONE.
     """
 
     def __init__(self, out: BinaryIO, *, codec: Codec = Codec.GZ, block_size: int = DEFAULT_BLOCK_SIZE) -> None:
@@ -73,16 +73,16 @@ class HFileWriter:
 
     @property
     def size(self) -> int:
-        """The bytes written to `out` so far; the whole file's after finish."""
+        """The bytes written to `out` so far; after finish, those of the whole file."""
         return self._offset
 
     def add(self, row: bytes, value: bytes) -> None:
-        """Adds a cell; raises ValueError for a key that sorts before the last one, or is longer than 32767 bytes."""
+        """Adds a cell. Raises ValueError for a key that sorts before the last one, or is longer than 32767 bytes."""
         self.add_encoded(encode_cell(row, value), 1, row, row, len(value))
 
     @property
     def room(self) -> int:
-        """Bytes of cells that end the current block: the cell that reaches this is the last except for equal keys."""
+        """The bytes of cells that the block still takes. The cell that reaches them is the last, but for equal keys."""
         return self._block_size - (0 if self._is_full else self._cells_size)
 
     @property
@@ -90,7 +90,7 @@ class HFileWriter:
         return self._is_large or self._cells_size >= self._block_size
 
     def add_encoded(self, cells: bytes | memoryview, count: int, first: bytes, last: bytes, value_bytes: int) -> None:
-        """Adds `count` encoded and sorted cells to one block; one of LARGE_CELL bytes comes alone. Errors as `add`."""
+        """Adds `count` encoded, sorted cells to one block; a cell of LARGE_CELL bytes comes alone. Raises as `add`."""
         before = self._last_row
         if before is not None and first < before:
             raise ValueError(f"HFile keys must be sorted: {first!r} follows {before!r}")
@@ -128,7 +128,7 @@ class HFileWriter:
         self._offset += len(data)
 
     def finish(self, schema: str, extra_info: Mapping[str, bytes], meta_blocks: Mapping[str, bytes]) -> None:
-        """Writes what follows the data blocks, with `extra_info` in the file info, and meta blocks."""
+        """Writes what follows the data blocks: meta blocks, index, file info with `extra_info`, and the trailer."""
         self._flush()
         blocks = ((name.encode("utf-8"), meta_blocks[name]) for name in sorted(meta_blocks))
         meta_index = [IndexEntry(name, *self._append(Magic.META, block)) for name, block in blocks]
@@ -153,7 +153,7 @@ class HFileWriter:
         self._write(encode_trailer(trailer))
 
     def _file_info(self, schema: str) -> dict[str, bytes]:
-        """HBase's reader fails without the averages, and reads the mvcc byte of cells only at key-value version 1."""
+        """Returns the file info. HBase's reader needs the averages, and reads mvcc bytes only at version 1."""
         count = max(self._count, 1)
         info = {
             "schema": schema.encode("utf-8"),
@@ -170,14 +170,14 @@ class HFileWriter:
 
 _ROWS = 1 << 16
 _HEAD = np.dtype([("key", ">i4"), ("value", ">i4"), ("row", ">i2")])
-"""What precedes the row in a cell: three lengths."""
+"""The three lengths that precede the row in a cell."""
 _TAIL = pa.scalar(KEY_TAIL, pa.binary())
 _NO_MVCC = pa.scalar(b"\0", pa.binary())
 _NOTHING = pa.scalar(b"", pa.binary())
 
 
 def add_cells(writer: HFileWriter, keys: pa.Array, values: pa.Array) -> None:
-    """Adds the cells of two binary arrays without nulls, in blocks as HFileWriter.add would; errors are its."""
+    """Adds the cells of two binary arrays without nulls, in the blocks of HFileWriter.add. Raises its errors."""
     for start in range(0, len(keys), _ROWS):
         _add(writer, keys.slice(start, _ROWS), values.slice(start, _ROWS))
 
@@ -195,7 +195,7 @@ def _add(writer: HFileWriter, keys: pa.Array, values: pa.Array) -> None:
 
 
 class _EncodedCells:
-    """Cells in key order: cell i is `data[begins[i]:ends[i]]`, its key `row(i)`. A memoryview is not copied."""
+    """Cells in key order: cell i is `data[begins[i]:ends[i]]`, its key is `row(i)`. A memoryview is not copied."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class _EncodedCells:
         self._large = np.flatnonzero(ends - begins >= LARGE_CELL)
 
     def write(self, writer: HFileWriter, start: int, end: int) -> None:
-        """Adds the cells from `start` to `end`, between which are no other bytes, in blocks as HFileWriter.add."""
+        """Adds the cells from `start` to `end` in the blocks of HFileWriter.add. No bytes may lie between the cells."""
         at = start
         while at < end:
             stop = min(int(np.searchsorted(self._ends[at:end], self._begins[at] + writer.room)) + at + 1, end)
@@ -228,7 +228,7 @@ class _EncodedCells:
 
 
 def _cells(keys: pa.Array, values: pa.Array) -> tuple[NDArray[np.int64], memoryview]:
-    """Where each cell begins and the last ends, and all cells one after the other."""
+    """Returns where each cell begins and the last ends, and all cells one after the other."""
     lengths = _lengths(keys)
     if len(lengths) and int(lengths.max()) > MAX_ROW:
         raise ValueError(f"a key of {int(lengths.max())} bytes does not fit an HFile cell (at most {MAX_ROW})")
@@ -256,10 +256,10 @@ def is_ascending(block: CellBlock) -> bool:
 
 
 class CopiedBlock:
-    """A block whose cells are copied. What decides whether a cell may be is looked at once, for all of them."""
+    """A block whose cells are copied. It is checked once, for all cells, which of them may be copied."""
 
     def __init__(self, block: CellBlock, prefix: bytes) -> None:
-        """Copies the `cells` of `block`, in ascending order, that have HFileWriter's form and the prefix."""
+        """Takes `block`, with ascending cells. Those with HFileWriter's form and with `prefix` may be copied."""
         self.block = block
         begins, ends = block.rows - _HEAD.itemsize, block.value_ends + 1
         self._cells = _EncodedCells(block.data, begins, ends, block.value_ends - block.values, block.row)
@@ -267,7 +267,7 @@ class CopiedBlock:
         self._gaps = running_sums(np.concatenate((np.zeros(1, dtype=bool), begins[1:] != ends[:-1])))
 
     def copy(self, writer: HFileWriter, start: int, end: int) -> bool:
-        """Adds cells as HFileWriter.add would; False, with nothing added, where one of them cannot be copied."""
+        """Adds cells in the blocks of HFileWriter.add. Returns False, with none added, when one cannot be copied."""
         if start >= end or self._others[end] != self._others[start] or self._gaps[end] != self._gaps[start + 1]:
             return False
         self._cells.write(writer, start, end)
@@ -285,7 +285,7 @@ class CopiedBlock:
 
 
 def _is_plain(block: CellBlock, prefix: bytes) -> NDArray[np.bool_]:
-    """Of each cell, whether its key is as HBase makes it, its mvcc number zero, and its value begins with `prefix`."""
+    """Whether, for each cell, the key has HBase's form, the mvcc number is zero, and the value begins with `prefix`."""
     octets = np.frombuffer(block.data, dtype=np.uint8)
     last = len(octets) - 1
     whole = (block.value_ends - block.values >= len(prefix)) & (block.value_ends <= last)

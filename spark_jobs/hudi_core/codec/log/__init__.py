@@ -1,7 +1,7 @@
-"""Reads and writes log files: their blocks, and what is in those with records or deletes.
+"""Reads and writes log files: their blocks, and the records and deletes in them.
 
-- ``blocks``: what a corrupt block is, and where the next block begins; block types; which headers Hudi 0.15 knows.
-- ``content``: which versions of data and delete blocks are read; the kinds of ordering values that a delete may have.
+- ``blocks``: when a block is corrupt, and where the next block begins; block types; which headers Hudi 0.15 knows.
+- ``content``: which versions of data and delete blocks are read; which kinds of ordering values a delete may have.
 - ``delete_columns``: the deletes of a block as columns; how many ordering fields they may have; deletes that override
   every older record.
 - ``positions``: for which rows of the base file a block has newer versions, and when these positions are broken.

@@ -1,5 +1,5 @@
-"""Log files: blocks, types and headers (HoodieLogBlock), reading (HoodieLogFileReader), writing
-(HoodieLogFormatWriter). Whether a corrupt block lost rows: filegroup/read/torn_tails.py.
+"""Reads and writes log files: block types and headers (HoodieLogBlock), reading (HoodieLogFileReader), writing
+(HoodieLogFormatWriter). filegroup/read/torn_tails.py says whether a corrupt block lost rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FORMAT_VERSION = 1
 
 
 class BlockType(IntEnum):
-    """Ordinals of HoodieLogBlockType. CORRUPT is never written; a reader makes it up for bytes that are no block."""
+    """Ordinals of HoodieLogBlockType. CORRUPT is never written; a reader uses it for bytes that are no block."""
 
     COMMAND = 0
     DELETE = 1
@@ -45,14 +45,12 @@ class HeaderKey(IntEnum):
 
 LAST_V6_HEADER = HeaderKey.BLOCK_IDENTIFIER
 ROLLBACK_COMMAND = "0"
-"""COMMAND_BLOCK_TYPE of the only command there is, ROLLBACK_BLOCK."""
+"""COMMAND_BLOCK_TYPE of ROLLBACK_BLOCK, the only command."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
-    """A block's frame; its content is not read yet. Offsets and lengths are bytes within the file, magic included;
-    `read_at` reads the file.
-    """
+    """A block's frame without its content. Offsets and lengths are bytes of the file, magic included."""
 
     type: BlockType
     headers: dict[HeaderKey, str]
@@ -65,12 +63,12 @@ class LogBlock:
 
     @property
     def instant_time(self) -> str | None:
-        """The instant that wrote the block; absent in blocks of the archived timeline."""
+        """The instant that wrote the block; None in blocks of the archived timeline."""
         return self.headers.get(HeaderKey.INSTANT_TIME)
 
     @property
     def target_instant_time(self) -> str | None:
-        """Of a rollback command: the instant whose blocks no longer count."""
+        """In a rollback command, the instant whose blocks no longer count."""
         return self.headers.get(HeaderKey.TARGET_INSTANT_TIME)
 
     @property
@@ -84,7 +82,7 @@ class LogBlock:
 
     @property
     def record_positions(self) -> str | None:
-        """Of which rows of a base file the records are newer versions (codec.log.positions)."""
+        """The rows of a base file of which the records are newer versions, encoded (codec.log.positions)."""
         return self.headers.get(HeaderKey.RECORD_POSITIONS)
 
     @property
@@ -117,27 +115,27 @@ class CorruptBlock:
 
 
 ReadAt = Callable[[int, int], bytes]
-"""`read_at(offset, length)`: the bytes of the file, fewer only where it ends."""
+"""`read_at(offset, length)` returns bytes of the file, fewer only at its end."""
 
 _WINDOW = 64 << 10
-"""Bytes of one read: the end of a block, and the next block's header with a schema of usual size."""
+"""Bytes of one read, for the end of a block and the next block's header with a schema of usual size."""
 _SCAN = 1 << 20
 _MAX_HEADER = 64 << 20
 _MAX_CORRUPT = 10_000
-"""Corrupt blocks of one file that are passed over. A failed write leaves one or two."""
+"""The most corrupt blocks of one file that are passed over. A failed write leaves one or two."""
 _SMALLEST = 4 + 4 + 4 + 8 + 4 + 8
 """The least blockSize: version, type, header count, content length, footer count, reverse pointer."""
 _REMEDY = "restore the file from a copy, or roll back the instant that wrote it"
 
 
 def walk(read_at: ReadAt, size: int, path: str) -> Iterator[LogBlock | CorruptBlock]:
-    """The blocks of a log file of `size` bytes in file order. Content is not read. Fewer bytes than a magic at the end
-    count as the end of the file, as in Hudi.
+    """Yields the blocks of a log file of `size` bytes in file order, without their content. Fewer bytes than a magic at
+    the end count as the end of the file, as in Hudi.
 
-    Bytes from a magic on that do not frame a block are one CorruptBlock up to the next magic; Hudi skips that check on
-    storage whose writes are all or nothing (s3, s3a, gs). Raises CorruptFileError naming `path` when the file does not
-    start with the magic, for a broken header, and for more than _MAX_CORRUPT corrupt blocks; UnsupportedError for a
-    framing or header that a newer Hudi may write.
+    Bytes that start with a magic and do not frame a block are one CorruptBlock, up to the next magic. Hudi skips that
+    check on storage whose writes are all or nothing (s3, s3a, gs). Raises CorruptFileError naming `path` when the file
+    does not start with the magic, for a broken header, and for more than _MAX_CORRUPT corrupt blocks; UnsupportedError
+    for a framing or header that a newer Hudi may write.
     """
     window = _Window(read_at, size, path)
     position = corrupt = 0
@@ -162,7 +160,7 @@ def walk(read_at: ReadAt, size: int, path: str) -> Iterator[LogBlock | CorruptBl
 
 
 class _Window:
-    """The two parts of the file that were read last, a block's start and its end; other reads fetch a new one."""
+    """The two parts of the file that were read last: a block's start and its end. Other reads fetch a new part."""
 
     def __init__(self, read_at: ReadAt, size: int, path: str) -> None:
         self.size = size
@@ -171,12 +169,12 @@ class _Window:
         self._parts: list[tuple[int, bytes]] = []
 
     def get(self, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes; the caller has compared them with the file's size."""
+        """Returns exactly `length` bytes. The caller has compared them with the file's size."""
         start, data = self._part(offset, length, _WINDOW)
         return data[offset - start : offset - start + length]
 
     def find(self, text: bytes, start: int) -> int:
-        """Where `text` starts next, at or after `start`, or the end of the file. What is held is not read again."""
+        """Returns where `text` starts next, at or after `start`, or the end of the file. Reads no held part again."""
         position = start
         while self.size - position >= len(text):
             begin, data = self._part(position, len(text), _SCAN)
@@ -187,7 +185,7 @@ class _Window:
         return self.size
 
     def _part(self, offset: int, length: int, room: int) -> tuple[int, bytes]:
-        """The part with `length` bytes at `offset`, and where it starts; one that must be read has `room` bytes."""
+        """Returns where a part of `length` bytes at `offset` starts, and the part, read with `room` bytes if needed."""
         for start, data in self._parts:
             if start <= offset <= offset + length <= start + len(data):
                 return start, data
@@ -200,7 +198,7 @@ class _Window:
 
 
 def _frame_fault(window: _Window, position: int) -> str:
-    """Why the block at `position` is corrupt, or an empty text (HoodieLogFileReader.isBlockCorrupted)."""
+    """Returns why the block at `position` is corrupt, or an empty text (HoodieLogFileReader.isBlockCorrupted)."""
     start = position + len(MAGIC)
     if window.size - start < 8:
         return "the file ends within the block's size"
@@ -211,7 +209,7 @@ def _frame_fault(window: _Window, position: int) -> str:
     if length > window.size - body:
         return f"size {length} reaches {length - (window.size - body)} bytes past the end of the file"
     end = body + length
-    # From the footer on, which is always empty, so that the read serves the frame too.
+    # The read starts at the footer, which is always empty, so that it serves the frame too.
     tail = window.get(end - 12, min(12 + len(MAGIC), window.size - end + 12))[4:]
     pointer = int.from_bytes(tail[:8], "big", signed=True)
     if pointer - len(MAGIC) != length:
@@ -223,7 +221,7 @@ def _frame_fault(window: _Window, position: int) -> str:
 
 
 def _read_frame(window: _Window, position: int) -> LogBlock:
-    """The block at `position`, whose size and reverse pointer are known to agree."""
+    """Returns the block at `position`. Its size and reverse pointer are known to agree."""
     body = position + len(MAGIC) + 8
     length = int.from_bytes(window.get(body - 8, 8), "big", signed=True)
     # The length of the header map is known only entry by entry, so more is read until it is covered.
@@ -287,15 +285,15 @@ _I32 = struct.Struct(">i")
 _ENTRY = struct.Struct(">ii")
 _I64 = struct.Struct(">q")
 _MAX_CONTENT = (1 << 31) - 1
-"""Java holds a block's content in one byte array."""
+"""The most bytes of a block's content: Java holds it in one byte array."""
 
 
 def encode_block(
     kind: BlockType, headers: Mapping[HeaderKey, str], content: bytes = b"", *, hudi_1_headers: bool = False
 ) -> bytes:
-    """The whole block with its magic, an empty footer and the reverse pointer. Raises FormatError for a type that is
-    never written, for a header that readers may not know, and for content that Java could not hold. `hudi_1_headers`:
-    readers know those that Hudi 1.x added; Hudi 0.15 fails on an ordinal above 6.
+    """Returns the whole block with its magic, an empty footer and the reverse pointer. `hudi_1_headers` says that
+    readers know the headers that Hudi 1.x added; Hudi 0.15 fails on an ordinal above 6. Raises FormatError for a type
+    that is never written, for a header that readers may not know, and for content that Java cannot hold.
     """
     if kind is BlockType.CORRUPT:
         raise FormatError("a CORRUPT block exists only in a reader's view of a damaged file")

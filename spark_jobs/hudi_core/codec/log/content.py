@@ -1,4 +1,4 @@
-"""The payload of AVRO_DATA, CDC_DATA and DELETE blocks, without Arrow (HoodieAvroDataBlock, HoodieDeleteBlock)."""
+"""The content of AVRO_DATA, CDC_DATA and DELETE blocks, without Arrow (HoodieAvroDataBlock, HoodieDeleteBlock)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
 AVRO_BLOCK_VERSIONS = frozenset({1, 2, 3})
-"""They share one layout: count, then length and datum of each record."""
+"""They share one layout: a count, then length and datum of each record."""
 DELETE_BLOCK_VERSION = 3
 _HEAD = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
@@ -25,16 +25,17 @@ ORDERING_TYPES = {
     "time_micros": "long",
     "timestamp_micros": "long",
 }
-"""Avro types of the values in the wrapper records of a delete record's ordering union, in the branches' order."""
+"""Avro types of the values in the wrapper records of a delete record's ordering union, in the order of the branches."""
 ORDERING_KINDS = ("null", *ORDERING_TYPES, "array")
-"""By number; `array` came with Hudi 1.1 (several ordering fields), with elements of "local_date" (days), too."""
+"""Kinds by branch number. Hudi 1.1 added `array`, for several ordering fields, and in it "local_date" (days)."""
 DECIMAL_SCALE = 15
-"""Of `decimal` ordering values: they are unscaled big-endian bytes of a decimal(30, 15)."""
+"""Scale of `decimal` ordering values, which are unscaled big-endian bytes of a decimal(30, 15)."""
 
 
 class OrderingValue(NamedTuple):
-    """`kind` is one of ORDERING_KINDS but "null"; `value` is the raw Avro value (date: days, time and timestamp:
-    microseconds, decimal: unscaled bytes, array: a tuple of OrderingValue or None, or None for a null list).
+    """One ordering value. `kind` is one of ORDERING_KINDS except "null", or "local_date" within an array. `value` is
+    the raw Avro value (date: days, time and timestamp: microseconds, decimal: unscaled bytes, array: a tuple of
+    OrderingValue or None, or None for a null list).
     """
 
     kind: str
@@ -48,8 +49,8 @@ class DeleteRecord(NamedTuple):
 
 
 def avro_block_records(content: bytes | memoryview, *, path: str) -> tuple[int, memoryview]:
-    """The record count of an AVRO_DATA or CDC_DATA block, and the records: each its length (i32, big-endian) and its
-    datum. The lengths are not checked. Raises CorruptFileError naming `path`.
+    """Returns the record count of an AVRO_DATA or CDC_DATA block, and its records. Each record is its length (i32,
+    big-endian) and its datum. The lengths are not checked. Raises CorruptFileError or UnsupportedError naming `path`.
     """
     reader = Reader(content, path)
     version, count = reader.i32(), reader.i32()
@@ -62,7 +63,7 @@ def avro_block_records(content: bytes | memoryview, *, path: str) -> tuple[int, 
 
 
 def encode_avro_records(data: Iterable[bytes]) -> bytes:
-    """Records as an AVRO_DATA block holds them, without the block's head."""
+    """Returns records in the form of an AVRO_DATA block, without the block's head."""
     parts: list[bytes] = []
     for datum in data:
         parts += (_LENGTH.pack(len(datum)), datum)
@@ -74,8 +75,8 @@ def encode_avro_block(data: Sequence[bytes]) -> bytes:
 
 
 def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:
-    """The Avro datum of a delete block: a HoodieDeleteRecordList. Raises UnsupportedError for the Kryo-serialised
-    versions 1 and 2 (Hudi before 0.14), CorruptFileError for anything else; both name `path`.
+    """Returns the Avro datum of a delete block: a HoodieDeleteRecordList. Raises UnsupportedError for the
+    Kryo-serialised versions 1 and 2 (Hudi before 0.14), CorruptFileError for anything else; both name `path`.
     """
     reader = Reader(content, path)
     version = reader.i32()
@@ -92,7 +93,7 @@ def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:
 
 
 def decode_delete_block(content: bytes | memoryview, *, path: str) -> list[DeleteRecord]:
-    """The entries of a delete block of any Hudi version, in order. Errors as `delete_block_data`."""
+    """Returns the entries of a delete block of any Hudi version, in order. Raises the errors of `delete_block_data`."""
     entries = _codecs()[0].decode(delete_block_data(content, path=path), path=path)
     return [
         DeleteRecord(entry["recordKey"], entry["partitionPath"], _ordering(entry["orderingVal"], path))
@@ -101,7 +102,7 @@ def decode_delete_block(content: bytes | memoryview, *, path: str) -> list[Delet
 
 
 def delete_record_spans(content: bytes | memoryview, *, path: str) -> tuple[memoryview, list[tuple[int, int]]]:
-    """The datum of a delete block, and where in it each entry begins and ends. Errors as `delete_block_data`."""
+    """Returns the datum of a delete block, and where its entries begin and end. Raises as `delete_block_data`."""
     data, spans = delete_block_data(content, path=path), []
     stream, entry, number = io.BytesIO(data), _codecs()[1], DatumCodec("long")
     while (count := number.read(stream, path=path)) != 0:
@@ -117,7 +118,7 @@ def delete_record_spans(content: bytes | memoryview, *, path: str) -> tuple[memo
 
 
 def encode_delete_block(entries: Sequence[bytes | memoryview]) -> bytes:
-    """The content of a DELETE block from its entries' data, as `delete_record_spans` finds them."""
+    """Returns the content of a DELETE block from its entries' data, as `delete_record_spans` finds them."""
     data = b"".join((encode_zigzag(len(entries)), *entries, b"\0")) if entries else b"\0"
     return _HEAD.pack(DELETE_BLOCK_VERSION, len(data)) + data
 
@@ -136,7 +137,7 @@ _KIND_OF = {f"{_NAMESPACE}.{_name(kind)}": kind for kind in (*ORDERING_TYPES, _L
 
 @lru_cache(maxsize=1)
 def _codecs() -> tuple[DatumCodec, DatumCodec]:
-    """Of HoodieDeleteRecordList, a record of one array, and of its items, with the branches of Hudi 1.1 and later."""
+    """Returns the codecs of HoodieDeleteRecordList, a record of one array, and of its items; branches of Hudi 1.1."""
     wrappers = [_wrapper(kind, value) for kind, value in ORDERING_TYPES.items()]
     elements: list[Any] = ["null", *map(_name, ORDERING_TYPES), _wrapper(_LOCAL_DATE, "int")]
     values = {"name": "wrappedValues", "type": ["null", {"type": "array", "items": elements}]}

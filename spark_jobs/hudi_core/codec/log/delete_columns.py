@@ -1,9 +1,9 @@
-"""A delete block's entries as Arrow columns: 3 M entries/s per core, where decode_delete_block gives 0.09 M.
+"""Reads a delete block's entries as Arrow columns: 3 M entries/s per core, where decode_delete_block reads 0.09 M.
 
-Polars has no type for the ordering value's union of records, but a block comes from one writer and its values from one
-field, so all entries use one branch. Its number is read as a fixed of size 1, followed by the plain value, and must
-equal the first entry's in every row: by induction every row began where its entry does. Blocks of mixed branches go
-entry by entry.
+Polars has no type for the ordering value's union of records. But a block comes from one writer, and its values from one
+field, so all entries use one branch. The branch number is read as a fixed of size 1, followed by the plain value, and
+must equal the first entry's in every row: by induction, every row began where its entry begins. Blocks of mixed
+branches are read entry by entry.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VALUES = {kind: AvroType(plain) for kind, plain in ORDERING_TYPES.items()} | {
     "decimal": AvroType("bytes", logical="decimal", precision=30, scale=DECIMAL_SCALE)
 }
 _FLAG, _FALSE, _TRUE = AvroType("fixed", size=1), b"\x00", b"\x01"
-"""A boolean's byte: of a damaged one fastavro makes true, polars false. Such a block is read entry by entry."""
+"""A boolean's byte. Of a damaged one fastavro makes true, polars false: such a block is read entry by entry."""
 _ZERO_BYTES = {"float": 4, "double": 8, "decimal": 2}
 _LARGE_BYTES = 1 << 20
 MAX_ORDERING_FIELDS = 64
@@ -44,19 +44,19 @@ _LAST = b"\x00end of the delete block"
 
 
 def delete_columns(content: bytes | memoryview, *, path: str) -> pa.Table:
-    """The entries in order: `key`, `partition` (string), `branch` (int8, an index into ORDERING_KINDS, 0 = no value),
-    and a nullable column per kind of ordering value. Values are raw (date: days; times: microseconds) except
-    decimal128(30, 15). Those of several ordering fields are in columns `<position>.<kind>`. Errors as
-    decode_delete_block.
+    """Returns the entries in order, with the columns `key`, `partition` (string), `branch` (int8, an index into
+    ORDERING_KINDS, 0 = no value), and a nullable column per kind of ordering value. Values are raw (date: days; times:
+    microseconds) except decimal128(30, 15). Values of several ordering fields are in columns `<position>.<kind>`.
+    Raises the errors of decode_delete_block.
     """
-    # The import of polars pays for large blocks only; codec.avro.arrow_routes.Deferral says when for data blocks.
+    # The import of polars pays only for large blocks; for data blocks, codec.avro.arrow_routes.Deferral decides.
     large = len(content) >= _LARGE_BYTES or "polars" in sys.modules
     uniform = _uniform(delete_block_data(content, path=path), path) if large and fast_route_available() else None
     return _by_entry(content, path) if uniform is None else uniform
 
 
 def _uniform(data: memoryview, path: str) -> pa.Table | None:
-    """The columns when every entry uses the first one's branch, else None."""
+    """Returns the columns when every entry uses the first entry's branch, else None."""
     reader = Reader(data, path)
     count = reader.zigzag()
     items = data[reader.position :]
@@ -72,8 +72,8 @@ def _uniform(data: memoryview, path: str) -> pa.Table | None:
     fields = [AvroField("key", _TEXT), AvroField("partition", _TEXT), AvroField("branch", _FLAG)]
     if branch:
         fields.append(AvroField(kind, _FLAG if kind == "boolean" else _VALUES[kind]))
-    # An entry of our own in place of the array's end: when it is read whole, the entries before it used up the bytes
-    # exactly.
+    # An added entry takes the place of the array's end. When it is read whole, the entries before it used up the
+    # bytes exactly.
     number = encode_zigzag(branch)
     last = encode_zigzag(1) + encode_zigzag(len(_LAST)) + _LAST + encode_zigzag(0) + number
     last += b"\x02\x00" if kind == "decimal" else bytes(_ZERO_BYTES.get(kind, 1 if branch else 0))
@@ -87,7 +87,7 @@ def _uniform(data: memoryview, path: str) -> pa.Table | None:
     try:
         for text in texts:
             text.validate(full=True)
-    except pa.ArrowInvalid:  # a key that is no UTF-8, which the way by entry names
+    except pa.ArrowInvalid:  # a key is not UTF-8; reading by entry names it
         return None
     columns = {"key": texts[0], "partition": texts[1], "branch": pa.repeat(pa.scalar(branch, pa.int8()), count)}
     if branch:
@@ -135,12 +135,12 @@ def _by_entry(content: bytes | memoryview, path: str) -> pa.Table:
 _DELETE_HEAD = struct.Struct(">ii")
 _PRESENT = encode_zigzag(1)
 _ZERO = encode_zigzag(ORDERING_KINDS.index("int")) + encode_zigzag(0)
-"""The ordering value 0, an int: the delete overrides every older record (HoodieRecord.DEFAULT_ORDERING_VALUE)."""
+"""The ordering value 0, an int. Such a delete overrides every older record (HoodieRecord.DEFAULT_ORDERING_VALUE)."""
 _END = b"\0"
 
 
 def encode_natural_deletes(keys: pa.Array, partition: str) -> bytes:
-    """A delete block of version 3 for a binary array of keys in UTF-8 without nulls, of ordering value 0."""
+    """Returns a delete block of version 3 with ordering value 0. `keys` is a binary array of UTF-8 without nulls."""
     if not len(keys):
         data = _END
     else:

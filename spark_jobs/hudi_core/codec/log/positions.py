@@ -1,5 +1,5 @@
-"""Record positions in the header of a log block: the row numbers in a base file that its records are newer versions of
-(LogReaderUtils.encodePositions), the base64 of a portable 64-bit Roaring bitmap
+"""Reads and writes record positions, a header of a log block: the row numbers in a base file of which the block's
+records are newer versions (LogReaderUtils.encodePositions). They are the base64 of a portable 64-bit Roaring bitmap
 (https://github.com/RoaringBitmap/RoaringFormatSpec).
 """
 
@@ -21,9 +21,9 @@ Rows = NDArray[np.int64]
 
 BY_KEY = "merge the rows by their keys: set hoodie.merge.use.record.positions=false"
 _RUNS, _NO_RUNS = 12347, 12346
-"""Cookies: with run containers, and without."""
+"""Cookies of bitmaps with run containers, and without."""
 _OFFSETS_FROM = 4
-"""A bitmap with run containers has offsets from that many containers on; one without always has."""
+"""A bitmap with run containers has offsets when it has at least so many containers; others always have offsets."""
 _MOST_IN_ARRAY = 4096
 _BITS = 1 << 16
 
@@ -59,7 +59,7 @@ class RecordPositions:
         return sum(container.count for container in self.containers)
 
     def rows(self, records: int) -> Rows:
-        """All positions; raises CorruptFileError unless there is one for each of the block's `records`."""
+        """Returns all positions. Raises CorruptFileError unless there is one for each of the block's `records`."""
         if self.count != records:
             what = f"a log block has {records} records, but {self.count} record positions"
             raise CorruptFileError(what, path=self.path, remedy=BY_KEY)
@@ -73,7 +73,7 @@ class RecordPositions:
 
 
 def decode_positions(text: str, *, path: str) -> RecordPositions:
-    """The header's value; `path` is the log file. Raises CorruptFileError."""
+    """Decodes the header's value. `path` is the log file. Raises CorruptFileError."""
     try:
         reader = Reader(base64.b64decode(text, validate=True), path)
         (buckets,) = struct.unpack("<Q", reader.view(8))
@@ -89,7 +89,7 @@ def decode_positions(text: str, *, path: str) -> RecordPositions:
 
 
 def _containers(reader: Reader, first: int) -> Iterator[_Container]:
-    """Those of a 32-bit bitmap whose values begin at `first`."""
+    """Yields the containers of a 32-bit bitmap whose values begin at `first`."""
     (cookie,) = struct.unpack("<I", reader.view(4))
     if cookie & 0xFFFF == _RUNS:
         number = (cookie >> 16) + 1
@@ -112,7 +112,7 @@ def _containers(reader: Reader, first: int) -> Iterator[_Container]:
 
 
 def encode_positions(rows: Rows) -> str:
-    """The header's value for ascending positions, without run containers."""
+    """Returns the header's value for ascending positions, without run containers."""
     buckets = []
     for high in np.unique(rows >> 32).tolist():
         low = rows[(rows >> 32) == high] & 0xFFFFFFFF
@@ -120,7 +120,7 @@ def encode_positions(rows: Rows) -> str:
         parts = [_packed(low[start : start + count] & 0xFFFF) for start, count in zip(starts, counts, strict=True)]
         head = struct.pack("<III", high, _NO_RUNS, len(keys))
         heads = np.column_stack((keys, counts - 1)).astype("<u2").tobytes()
-        # Offsets are from the cookie on: it and the number, the heads and the offsets themselves come first.
+        # Offsets count from the cookie: cookie and number, the heads and the offsets themselves come first.
         sizes = np.cumsum([8 + 8 * len(keys), *map(len, parts[:-1])]).astype("<u4").tobytes()
         buckets.append(b"".join((head, heads, sizes, *parts)))
     return base64.b64encode(struct.pack("<Q", len(buckets)) + b"".join(buckets)).decode()

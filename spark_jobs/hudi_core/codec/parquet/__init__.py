@@ -2,13 +2,13 @@
 
 - ``file``: how many rows a batch has; when texts are read as codes of a dictionary; which old dates are refused; which
   error a failure of Arrow becomes.
-- ``footer``: which footers are refused, since Arrow would abort on them or misread them; columns that are encrypted.
+- ``footer``: which footers are refused, since Arrow would abort on them or misread them; encrypted columns.
 - ``pages``: the sizes that footer, columns and pages declare, which are checked before memory is taken for them.
-- ``statistics``: which ranges in a footer are believed (NaN, texts that are cut); in which calendar the dates of a file
-  are; which version of Spark a new file names.
+- ``statistics``: which ranges in a footer are believed (NaN, texts that are cut); the calendar of a file's dates; which
+  version of Spark a new file names.
 - ``writer``: which encoding a column gets, when a row group is full, which codecs there are.
 - ``splice``: which files' row groups may be copied without decoding: schema, writer, calendar; the checksums of pages.
-- ``page_sink``: where the pages, the page index and copied row groups of a new file lie; how NaN is in its statistics.
+- ``page_sink``: where the pages, the page index and copied row groups of a new file lie; how its statistics show NaN.
 - ``thrift``: the protocol of footers and page headers; how deep a struct may nest, how many values it may have.
 
 Elsewhere: row groups that a query skips are in ``index/row_group_skipping``; those that a compaction copies in

@@ -1,7 +1,7 @@
-"""Base files in Parquet: reads row batches and footers.
+"""Reads row batches and footers of base files in Parquet.
 
-Texts that a file has as codes of a dictionary are read as such, and written out for as many rows at once as memory is
-for: no footer bounds what a repeated text takes up in a batch.
+Texts that a file stores as codes of a dictionary are read as codes. They are written out for as many rows at once as
+memory allows: no footer bounds how much memory a repeated text takes in a batch.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits
 
 BATCH_ROWS = 64 << 10
 MOST_BYTES = 256 << 20
-"""Of a batch: several of them together, as a sort takes them, stay below the 2 GiB of an Arrow array of texts."""
+"""The most bytes of a batch. Several batches together, as in a sort, stay below the 2 GiB of Arrow's text arrays."""
 _CODE = 4
 _WIDTHS = {"BOOLEAN": 1 / 8, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8, "FIXED_LEN_BYTE_ARRAY": 16}
-"""Bytes in memory of a value, null or not, at least; of a text those of its code, or that say where it ends."""
+"""The least bytes in memory of a value, null or not: those of a text's code, or of the offset of its end."""
 _RESTORE = "restore it, or roll back the commit that wrote it"
 
 
 class ParquetBaseFile:
-    """An open base file. The caller closes `file`; a `with` block frees its buffers. Errors, which name `path`:
+    """An open base file. The caller closes `file`; a `with` block frees its buffers. All errors name `path`:
     CorruptFileError when it is no Parquet file, is cut or does not decode; UnsupportedError for a codec or encoding
     that Arrow does not read; SizeLimitError for a footer or pages that are larger than `limits` allow; StorageError.
     """
@@ -57,7 +57,7 @@ class ParquetBaseFile:
             self.schema: pa.Schema = bare_schema(self._file.schema_arrow)
 
     def _check_row_groups(self) -> None:
-        """Raises CorruptFileError for a row group of another number of columns: Arrow would read past its memory."""
+        """Raises CorruptFileError for a row group with another number of columns: Arrow would read past its memory."""
         columns = self.metadata.num_columns
         for number in range(self.metadata.num_row_groups):
             stored = self.metadata.row_group(number).num_columns
@@ -93,7 +93,7 @@ class ParquetBaseFile:
         return hybrid_columns(self.metadata, self.schema)
 
     def read_range(self, start: int, length: int) -> bytes:
-        """Bytes of the file as they are. Raises CorruptFileError where it has fewer; SizeLimitError, StorageError."""
+        """Returns bytes of the file. Raises CorruptFileError when the file has fewer; SizeLimitError, StorageError."""
         with arrow_errors(self.path):
             self._input.seek(start)
             data = self._input.read(length)
@@ -117,11 +117,12 @@ class ParquetBaseFile:
         *,
         batch_bytes: int = MOST_BYTES,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of the row groups in file order, at most `batch_rows` each, with all columns or the top-level ones
-        named; the file's order and types. A batch takes up about `batch_bytes` in memory at most, or MOST_BYTES, or it
-        is of one row: values count as stored before compression, texts of a dictionary as long as they are. On the
-        calling thread alone: a task of an engine has one core. Raises UnsupportedError for columns in the hybrid
-        calendar, of whichever row groups: a choice of row groups went by these numbers.
+        """Yields the rows of the row groups in file order, at most `batch_rows` at a time, with all columns or the
+        named top-level ones, in the file's order and types. A batch takes about `batch_bytes` in memory at most, and
+        about MOST_BYTES at most, unless it is of one row. Values count as stored before compression, texts of a
+        dictionary at their full length. Decoding runs on the calling thread alone: a task of an engine has one core.
+        Raises UnsupportedError for columns in the hybrid calendar, whichever row groups are chosen: the choice used
+        these columns' numbers.
         """
         chosen = set(self.schema.names if columns is None else columns)
         fields = [field for field in self.schema if field.name in chosen]
@@ -145,9 +146,9 @@ class ParquetBaseFile:
     def _spans(
         self, groups: Iterable[int], leaves: Sequence[int], size: int, most: int
     ) -> tuple[int, list[tuple[list[int], list[int]]]]:
-        """So many rows, at most `most`, as take up about `size` bytes in the widest row group; and the row groups that
-        are read at once, with the leaf columns read as codes. Arrow does not join codes that nested columns have in
-        several.
+        """Returns how many rows, at most `most`, take about `size` bytes in the widest row group. Also returns the row
+        groups that are read at once, with the leaf columns that are read as codes. A row group with codes is read
+        alone: Arrow does not join the codes of nested columns of several row groups.
         """
         spans: list[tuple[list[int], list[int]]] = []
         widest = 1.0
@@ -201,13 +202,13 @@ def _opened(
 
 
 def _bytes_of(chunk: pq.ColumnChunkMetaData, *, is_coded: bool) -> float:
-    """Of a column chunk as it is read. The dictionary itself is there once, whatever number of rows is read."""
+    """Returns the bytes of a column chunk in memory. The dictionary counts once, however many rows are read."""
     width = _CODE if is_coded else _WIDTHS.get(chunk.physical_type, _CODE)
     return float(max(chunk.total_uncompressed_size, width * chunk.num_values))
 
 
 def bare_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema without metadata of its own or of its fields."""
+    """Returns the schema without metadata of its own or of its fields."""
     return pa.schema([field.remove_metadata() for field in schema])
 
 
@@ -231,7 +232,7 @@ def arrow_errors(path: str, verb: str = "read", form: str = "Parquet") -> Iterat
 
 
 _READ_AS_CODES: Final = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})
-"""Encodings of pages that Arrow makes codes of. A column may go on in another one behind those of its dictionary."""
+"""Encodings of pages that Arrow turns into codes. A column may use others after the pages with its dictionary."""
 
 
 def is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
@@ -240,7 +241,7 @@ def is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def written_out(batch: pa.RecordBatch, schema: pa.Schema, most: int, path: str) -> Iterator[pa.RecordBatch]:
-    """With the types of `schema`, in parts of `most` bytes or a row. ArrowInvalid, ArrowIndexError for wrong codes."""
+    """Yields rows of `schema` in parts of `most` bytes or one row. Raises pyarrow's errors for wrong codes."""
     parts = list(_halves(batch, most))
     for part in parts:
         # A slice of a nested column still has the values of all rows.

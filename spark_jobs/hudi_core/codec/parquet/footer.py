@@ -1,10 +1,10 @@
-"""Checks a Parquet footer for what Arrow does not survive. How large pages may be: pages.py.
+"""Checks a Parquet footer for what Arrow does not survive. pages.py checks how large pages may be.
 
-Arrow's Python binding gives out the metadata of a column chunk by C++ that throws on some damaged footers, and does not
-catch it: the process aborts. Those are (ColumnChunkMetaDataImpl, SizeStatistics::Validate, MakeColumnStats of Arrow):
-another type than the schema's, a codec that does not exist, encrypted metadata, level histograms of another length,
-byte counts of columns without variable lengths, bounds shorter than a value. And Arrow reads a list's elements as the
-format has them, whatever type the list says: that would be read here as other bytes.
+Arrow's Python binding gives out the metadata of a column chunk by C++ that throws on some damaged footers. Nothing
+catches that, and the process aborts. The faults are (ColumnChunkMetaDataImpl, SizeStatistics::Validate, MakeColumnStats
+of Arrow): another type than the schema's, a codec that does not exist, encrypted metadata, level histograms of another
+length, byte counts of columns without variable lengths, bounds shorter than a value. Arrow also reads a list's elements
+as the format has them, whatever type the list says; here they would be read as other bytes.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from hudi_core.codec.parquet.thrift import BINARY, I32, I64, INTEGERS, LIST, STR
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
 TYPES: Final = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-"""By their number in the format."""
+"""Physical types by their number in the format."""
 _WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _CODECS: Final = 8
-"""Of the format, numbered from 0."""
+"""How many codecs the format has, numbered from 0."""
 _ELEMENTS: Final = {2: I32, 3: BINARY, 8: STRUCT, 13: STRUCT}
 """Types of the elements of ColumnMetaData's lists, by the number of the field."""
 _LEVELS: Final = {2: I64, 3: I64}
 _SHAPES: Final = {2: I32}
 TAIL: Final = 8
-"""Bytes behind the footer: its length, and the magic."""
+"""Bytes after the footer: its length and the magic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class _Column:
 
 
 def schema_of(metadata: pq.FileMetaData) -> pq.ParquetSchema:
-    """In place of `metadata.schema`, which keeps the whole footer in memory until the cyclic collector runs."""
+    """Returns the schema. `metadata.schema` would keep the footer in memory until the cyclic collector runs."""
     return pq.ParquetSchema(metadata)
 
 
 def check_footer(footer: bytes, schema: pq.ParquetSchema, path: str) -> None:
-    """Raises CorruptFileError, naming `path`, for a footer whose column chunks Arrow's binding could not give out,
-    UnsupportedError for encrypted ones. `footer` is the FileMetaData, `schema` as Arrow read it.
+    """Raises CorruptFileError naming `path` for a footer whose column chunks Arrow's binding could not give out, and
+    UnsupportedError for encrypted ones. `footer` is the FileMetaData; `schema` is Arrow's.
     """
     columns = [_column(schema.column(number)) for number in range(len(schema))]
     try:
@@ -62,7 +62,7 @@ def check_footer(footer: bytes, schema: pq.ParquetSchema, path: str) -> None:
 
 
 def footer_of(tail: bytes) -> tuple[int, bytes | None]:
-    """The length of the footer in front of the last bytes of a file, and the footer where `tail` has all of it."""
+    """Returns the footer's length and the footer, or None when `tail`, the file's last bytes, lacks some of it."""
     length = int.from_bytes(tail[-TAIL : -TAIL + 4], "little")
     return length, tail[-TAIL - length : -TAIL] if 0 < length <= len(tail) - TAIL else None
 
@@ -74,7 +74,7 @@ def empty_file(schema: pa.Schema) -> bytes:
 
 
 def footer_bytes(file: bytes) -> bytes:
-    """The footer of a whole file. Raises ValueError for bytes without one."""
+    """Returns the footer of a whole file. Raises ValueError for bytes without one."""
     footer = footer_of(file)[1]
     if footer is None:
         raise ValueError("the file has no footer")
@@ -92,7 +92,7 @@ def _column(column: pq.ColumnSchema) -> _Column:
 
 
 def _chunks(reader: CompactReader) -> Iterator[tuple[int, Struct]]:
-    """Each column chunk, and the number of its column; one at a time, since a footer may be large."""
+    """Yields the column's number and the column chunk, one at a time, since a footer may be large."""
     for number, kind in reader.fields():
         if number != File.row_groups:
             _pass_over(reader, kind, number in (2, 5, 7))
@@ -107,7 +107,7 @@ def _chunks(reader: CompactReader) -> Iterator[tuple[int, Struct]]:
 
 
 def _pass_over(reader: CompactReader, kind: int, is_structs: bool) -> None:
-    """A value, which in the format is a list of structs where `is_structs`."""
+    """Passes over a value. With `is_structs`, the value is a list of structs in the format."""
     if is_structs and kind == LIST:
         for _ in reader.structs(kind):
             reader.skip(STRUCT)
@@ -135,7 +135,7 @@ def _check_chunk(chunk: Struct, column: _Column) -> None:
 
 
 def _of(fields: Struct, number: int, *kinds: int) -> Any:
-    """The value of a field, None where it is not there or has another type: Arrow passes over both."""
+    """Returns the value of a field; None when it is missing or has another type: Arrow passes over both."""
     kind, value = fields.get(number, (0, None))
     return value if kind in kinds else None
 
@@ -181,7 +181,7 @@ class Group:
 
 
 class Chunk:
-    """ColumnChunk; a part of the page index has an offset and a length."""
+    """Fields of ColumnChunk. A part of the page index has an offset and a length."""
 
     file_path: Final = 1
     offset: Final = 2
@@ -208,13 +208,13 @@ class Column:
 
 
 class Bounds:
-    """Statistics: the greatest value, in the deprecated field and in that of the column's order."""
+    """Fields of Statistics: the greatest value, in the deprecated field and in the field for the column's order."""
 
     greatest: Final = (1, 5)
 
 
 class Page:
-    """PageHeader, and DataPageHeaderV2 in it."""
+    """Fields of PageHeader, and of DataPageHeaderV2 in it."""
 
     kind: Final = 1
     plain: Final = 2
@@ -234,12 +234,12 @@ class Location:
 
 
 def with_number(fields: Struct, number: int, value: int) -> None:
-    """Replaces a number, which keeps its type."""
+    """Replaces a number and keeps its type."""
     fields[number] = fields[number][0], value
 
 
 def shifted(chunk: Struct, by: int) -> Struct:
-    """A ColumnChunk whose bytes lie `by` further on, without bloom filter and place of the page index."""
+    """Returns a ColumnChunk whose bytes lie `by` further on, without bloom filter and page index."""
     kind, metadata = chunk[Chunk.metadata]
     inner: Struct = dict(metadata)
     moved: Struct = {**chunk, Chunk.metadata: (kind, inner)}

@@ -1,8 +1,8 @@
-"""The pages of a Parquet file on their way into it: compressed as they arrive, and joined by row groups of other files.
+"""Passes the pages of a Parquet file on into it: compresses them as they arrive, and adds row groups of other files.
 
-Arrow writes an uncompressed file into a PageSink, page by page: each is compressed, gets a checksum, and is passed on.
-Between two of Arrow's row groups whole ones of other files may be put (splice.py). Page index and footer are held and
-rewritten for where the pages now lie.
+Arrow writes an uncompressed file into a PageSink, page by page. Each page is compressed, gets a checksum, and is passed
+on. Between two of Arrow's row groups, whole row groups of other files may be added (splice.py). Page index and footer
+are held, and rewritten for the new places of the pages.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from hudi_core.codec.parquet.footer import (
 GZIP: Final = 2
 MAGIC: Final = b"PAR1"
 _MAX_HEADER: Final = 1 << 20
-"""Bytes of a page's header, with the bounds of its values."""
+"""The most bytes of a page's header, with the bounds of its values."""
 _MAX_ORDINAL: Final = (1 << 15) - 1
 
 
 class _Place(NamedTuple):
-    """Where a page begins: in the file, and in one with the same headers whose pages are not compressed."""
+    """Where a page begins: in the file, and in a file with the same headers and uncompressed pages."""
 
     stored: int
     plain: int
@@ -48,7 +48,7 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChunkBytes:
-    """A column chunk apart from its file: `data` began at `start`; its page index, empty without one."""
+    """A column chunk apart from its file: `data` began at `start`. Its page index is empty when it has none."""
 
     fields: thrift.Struct
     data: bytes
@@ -68,10 +68,10 @@ class _Placed(NamedTuple):
 
 
 class PageSink(io.RawIOBase):
-    """What a ParquetWriter writes a file into; closing leaves `inner` open. `compress` makes what the codec numbered
-    `codec` holds of a page's body. Call `end_pages` before the writer is closed, and `finish` after it. Memory: a page
-    and its compressed form, or a copied column chunk; footer and page index. Raises ValueError for what no
-    ParquetWriter writes.
+    """The file that a ParquetWriter writes into. Closing it leaves `inner` open. `compress` makes the stored form of a
+    page's body for the codec numbered `codec`. Call `end_pages` before the writer is closed, and `finish` after it.
+    Memory: a page and its compressed form, or a copied column chunk; footer and page index. Raises ValueError for bytes
+    that no ParquetWriter writes.
     """
 
     def __init__(
@@ -116,7 +116,9 @@ class PageSink(io.RawIOBase):
         return len(data)
 
     def copy_group(self, group: thrift.Struct, chunks: Iterable[ChunkBytes], *, behind: int) -> None:
-        """`chunks` are in the order of the schema; Arrow has written `behind` row groups before, and is inside none."""
+        """Writes a row group of another file, with `chunks` in the order of the schema. Arrow has written `behind` row
+        groups before, and is inside none.
+        """
         self._check_whole()
         if not self._seen and not self._copied:
             self._inner.write(MAGIC)
@@ -140,12 +142,12 @@ class PageSink(io.RawIOBase):
         self._tail = []
 
     def finish(self, with_nan: Sequence[Collection[int]] = ()) -> None:
-        """Writes the page index and the footer. `with_nan`: of each row group of Arrow the columns that hold NaN."""
+        """Writes the page index and the footer. `with_nan` has the columns with NaN of each row group of Arrow."""
         tail = b"".join(self._tail or [])
         length, footer = footer_of(tail)
         if footer is None:
             raise ValueError("there is no footer")
-        # Each value takes a byte: no bound on the footer that Arrow has made here of what this process gave it.
+        # Each value takes a byte, so this is no bound: Arrow made this footer of what this process gave it.
         metadata, _ = thrift.read_struct(footer, most_values=len(footer))
         written, start = metadata[File.row_groups][1].values, self._seen - len(tail)
         for group, numbers in zip(written, with_nan, strict=False):
@@ -196,7 +198,7 @@ class PageSink(io.RawIOBase):
     def _groups(
         self, written: list[thrift.Struct], index: bytes, start: int
     ) -> list[tuple[thrift.Struct, list[_Placed]]]:
-        """All row groups in their order and numbered, with their columns. `index` lay at `start` in Arrow's file."""
+        """Returns all row groups in order and numbered, with columns. `index` lay at `start` in Arrow's file."""
         places = sorted(
             [(number, 1, group, self._placed(group, index, start)) for number, group in enumerate(written)]
             + [(behind, 0, group, columns) for behind, group, columns in self._copied],
@@ -209,7 +211,7 @@ class PageSink(io.RawIOBase):
         return [(group, columns) for _, _, group, columns in places]
 
     def _placed(self, group: thrift.Struct, index: bytes, start: int) -> list[_Placed]:
-        """Changes the tree of a row group of Arrow."""
+        """Changes the tree of a row group of Arrow to the new places, and returns its columns."""
         columns = []
         for chunk in group[Group.columns][1].values:
             self._move_chunk(chunk)
@@ -244,7 +246,7 @@ class PageSink(io.RawIOBase):
         return first.stored, end.stored - first.stored
 
     def _place_index(self, columns: list[_Placed]) -> bytes:
-        """The page index, which follows the last page; the chunks say where."""
+        """Returns the page index, which follows the last page, and sets its places in the chunks."""
         placed = bytearray()
         for numbers, part in ((Chunk.column_index, 0), (Chunk.offset_index, 1)):
             for column in columns:
@@ -260,7 +262,7 @@ class PageSink(io.RawIOBase):
 
 
 def _compressed(header: thrift.Struct, body: bytes, compress: Callable[[bytes], bytes]) -> bytes:
-    """The compressed body. That of a page of version 2 begins with its levels, which stay as they are."""
+    """Returns the compressed body. The body of a page of version 2 begins with its levels, which stay as they are."""
     if Page.v2 not in header:
         return compress(body)
     inner: thrift.Struct = header[Page.v2][1]
@@ -270,16 +272,16 @@ def _compressed(header: thrift.Struct, body: bytes, compress: Callable[[bytes], 
 
 
 def _count_nan(chunk: thrift.Struct) -> None:
-    """NaN as the greatest value of a column chunk, and no page index: so parquet-mr writes them (DoubleStatistics,
-    DoubleColumnIndexBuilder), whose readers then go by no range. Arrow leaves NaN out, and such a reader would pass
-    over rows that Spark takes for greater than every number. The statistics stay: Hudi takes a chunk without a count of
-    nulls for one of nulls (ParquetUtils.readColumnStatsFromMetadata).
+    """Writes NaN as the greatest value of a column chunk, and removes its page index. parquet-mr writes such chunks so
+    (DoubleStatistics, DoubleColumnIndexBuilder), and its readers then use no range. Arrow leaves NaN out, and such a
+    reader would pass over rows that Spark takes for greater than every number. The other statistics stay: Hudi takes a
+    chunk without a count of nulls for a chunk of nulls (ParquetUtils.readColumnStatsFromMetadata).
     """
     inner: thrift.Struct = chunk[Chunk.metadata][1]
     nan = struct.pack("<f" if inner[Column.kind][1] == TYPES.index("FLOAT") else "<d", math.nan)
     statistics: thrift.Struct = inner[Column.statistics][1]
     for number in Bounds.greatest:
-        # Of nothing but NaN Arrow writes no range, which readers take as they take this one.
+        # For nothing but NaN, Arrow writes no range; readers then use none either.
         if number in statistics:
             statistics[number] = thrift.BINARY, nan
     for number in Chunk.column_index:
@@ -294,7 +296,7 @@ def _set_totals(group: thrift.Struct, columns: list[_Placed]) -> None:
 
 
 def _moved(offset_index: bytes, place: Callable[[int, int], tuple[int, int]]) -> bytes:
-    """An OffsetIndex whose pages are where `place` says, by where they begin and their sizes."""
+    """Returns an OffsetIndex with moved pages. `place` returns the new begin and size of a page from the old ones."""
     if not offset_index:
         return b""
     index, _ = thrift.read_struct(offset_index)

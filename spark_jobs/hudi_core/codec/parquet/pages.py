@@ -1,8 +1,8 @@
-"""The sizes of a Parquet file's footer and column chunks, checked before they are read, and those that its pages
-declare, checked before they are decompressed. Which footers are read: footer.py.
+"""Checks the sizes of a Parquet file's footer and column chunks before they are read, and the sizes that its pages
+declare before they are decompressed. footer.py says which footers are read.
 
 Arrow takes as much memory for a page of each column as its header says; the footer does not bound it. Arrow reads a
-column chunk as one range: its page headers are looked at on the way, so that no byte is read twice.
+column chunk as one range. Its page headers are checked on the way, so that no byte is read twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hudi_core.model.size_limits import Limit, SizeLimits
 
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _START = re.compile(rb"\x15(" + _VARINT + rb")\x15(" + _VARINT + rb")\x15(" + _VARINT + rb")(?:\x15" + _VARINT + rb")?")
-"""Type, size uncompressed, size on disk, and checksum, of a PageHeader in Thrift's compact protocol."""
+"""A PageHeader in Thrift's compact protocol: type, size uncompressed, size on disk, and checksum."""
 _REST = re.compile(rb"[\x1c\x2c\x3c\x4c\x5c](?:\x15" + _VARINT + rb"){2,6}[\x11\x12]?\x00\x00")
 """The header of the page's type without statistics, and the end of both structs."""
 _DICTIONARY_PAGE = 4
@@ -27,8 +27,8 @@ _DICTIONARY_PAGE = 4
 
 
 class PageCheckedInput(io.RawIOBase):
-    """What Arrow reads a Parquet file through. Closing it leaves `inner` open. Raises SizeLimitError naming `path` for
-    a footer, and once `metadata` is set for columns and pages, that are larger than `limits` allow.
+    """The file that Arrow reads a Parquet file through. Closing it leaves `inner` open. Raises SizeLimitError naming
+    `path` for a footer that is larger than `limits` allow, and, once `metadata` is set, for such columns and pages.
     """
 
     def __init__(self, inner: BinaryIO, path: str, limits: SizeLimits) -> None:
@@ -72,7 +72,7 @@ class PageCheckedInput(io.RawIOBase):
         return data
 
     def take_footer(self) -> bytes | None:
-        """The bytes of the footer that Arrow has read, once; None where it was not read as one piece."""
+        """Returns the bytes of the footer that Arrow has read, and drops them; None when it read several pieces."""
         ends, self._ends = self._ends, []
         if not ends:
             return None
@@ -91,7 +91,7 @@ class PageCheckedInput(io.RawIOBase):
         self._limits.check(Limit.PARQUET_PAGES, size, self._path, what=what)
 
     def _column(self, start: int, length: int) -> int | None:
-        """The number of the column whose chunk was read, as Arrow finds a chunk (ComputeColumnChunkRange)."""
+        """Returns the number of the column whose chunk was read, found as in Arrow (ComputeColumnChunkRange)."""
         metadata = self.metadata
         while metadata is not None and (start, length) not in self._columns and self._groups < metadata.num_row_groups:
             group = metadata.row_group(self._groups)
@@ -106,7 +106,9 @@ class PageCheckedInput(io.RawIOBase):
 
 
 def largest_pages(chunk: bytes) -> int:
-    """Bytes that the dictionary and the largest other page decompress to, as headers say, up to one that is none."""
+    """Returns the bytes that the dictionary and the largest other page decompress to, as their headers say. Stops at
+    the first bytes that are no header.
+    """
     dictionary = largest = position = 0
     while head := _START.match(chunk, position):
         size, stored = (CompactReader(number).integer() for number in (head[2], head[3]))
@@ -123,7 +125,7 @@ def largest_pages(chunk: bytes) -> int:
 
 
 def _end_of_struct(data: bytes, position: int) -> int | None:
-    """Where a struct ends, from one of its fields on; None for what is no struct."""
+    """Returns where a struct ends, reading from one of its fields on; None for bytes that are no struct."""
     reader = CompactReader(data, position)
     try:
         reader.skip(STRUCT)

@@ -1,7 +1,7 @@
-"""Row groups of a Parquet file for another file, not decoded: which may be copied, and their bytes, which are checked.
+"""Gives row groups of a Parquet file to another file without decoding: which may be copied, and their checked bytes.
 
 A column chunk holds no place of its file, so it is copied as it is (page_sink.py). The schemas must say the same of
-each column, and the statistics of the writer must be believed by readers, since the new file names another.
+each column. Readers must believe the statistics of the writer, since the new file names another writer.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.model.size_limits import Limit
 
 _WRITERS: Final = re.compile(rb"parquet-mr version 1\.(?:[89]|\d\d)\.|parquet-cpp-arrow version \d")
-"""created_by of writers whose statistics are right: parquet-mr ordered bytes wrongly before 1.8 (PARQUET-251)."""
+"""created_by of writers whose statistics are right. parquet-mr before 1.8 ordered bytes wrongly (PARQUET-251)."""
 _VALUE_BYTES: Final = 2
-"""Bytes of a footer for each of its values, at least: 2.4 in files of Arrow, 4.7 in those of Hudi."""
+"""The least bytes of a footer for each of its values: 2.4 in files of Arrow, 4.7 in those of Hudi."""
 _DICTIONARY_PAGE: Final = 2
 
 
 class RowGroupSource:
-    """A Parquet file of whose row groups copies are made. It stays open as long as `file`."""
+    """A Parquet file whose row groups are copied. It stays open as long as `file`."""
 
     def __init__(self, file: ParquetBaseFile) -> None:
-        """Raises CorruptFileError for a footer that is none, TooManyValuesError."""
+        """Reads the tree of the footer. Raises CorruptFileError for a damaged footer, TooManyValuesError."""
         self.path = file.path
         self.file = file
         most = max(MAX_VALUES, len(file.footer_bytes) // _VALUE_BYTES)
@@ -58,7 +58,7 @@ class RowGroupSource:
         self._index: tuple[int, bytes] | None = None
 
     def refusal(self, schema: pa.Schema) -> str | None:
-        """Why no row group can be copied into a file of `schema` that Arrow writes; None where each can."""
+        """Returns why no row group can be copied into a file of `schema` that Arrow writes; None when each can."""
         empty = empty_file(schema)
         target, _ = read_struct(footer_bytes(empty))
         created_by = self._tree.get(File.created_by, (0, b""))[1]
@@ -83,9 +83,9 @@ class RowGroupSource:
         return {field: value for field, value in self._groups[number].items() if field != Group.columns}
 
     def chunks(self, number: int, replaced: Mapping[str, ChunkBytes]) -> Iterator[ChunkBytes]:
-        """The column chunks of a row group in the order of the schema, one in memory; those of `replaced` columns, by
-        their dotted name, from there. Raises CorruptFileError for what is no column chunk with the rows of its footer,
-        or has another checksum than its pages say; SizeLimitError; StorageError.
+        """Yields the column chunks of a row group in the order of the schema, with one in memory. Columns that
+        `replaced` has, by their dotted name, come from there. Raises CorruptFileError for a chunk that is damaged, has
+        not the rows of its footer, or has another checksum than its pages say; SizeLimitError; StorageError.
         """
         rows, schema = self.file.metadata.row_group(number).num_rows, schema_of(self.file.metadata)
         for place, chunk in enumerate(self._groups[number][Group.columns][1].values):
@@ -101,7 +101,7 @@ class RowGroupSource:
                 raise self._damaged(number, error) from error
 
     def check_empty(self, number: int) -> None:
-        """Raises CorruptFileError where a row group without rows has a column with values, which Arrow would read."""
+        """Raises CorruptFileError when a row group without rows has a column with values, which Arrow would read."""
         group = self.file.metadata.row_group(number)
         for place in range(group.num_columns):
             if values := group.column(place).num_values:
@@ -137,7 +137,7 @@ class RowGroupSource:
         return data[at - start : at - start + size] if at >= start else b""
 
     def _read_index(self) -> tuple[int, bytes]:
-        """The page index of all chunks, which lies between the last page and the footer, and where it begins."""
+        """Returns the start and bytes of the page index of all chunks, between the last page and the footer."""
         places = [
             chunk[numbers[0]][1]
             for group in self._groups
@@ -151,9 +151,9 @@ class RowGroupSource:
 
 
 def _is_same(schema: pq.ParquetSchema, other: pq.ParquetSchema) -> bool:
-    """Whether two schemas say the same of each column, by types of either form (ConvertedType, LogicalType). Arrow
-    compares leaves; their paths and its own types tell of what is around them. A type that is encoded wrongly is
-    another one to it.
+    """Whether two schemas say the same of each column, in types of either form (ConvertedType, LogicalType). Arrow
+    compares leaves; their paths and Arrow's own types show what is around them. To Arrow, a type that is encoded
+    wrongly is another type.
     """
     leaves = range(len(schema))
     return bool(
@@ -171,7 +171,9 @@ def _integer(fields: Struct, number: int) -> int:
 
 
 def _walk(data: bytes, num_values: int) -> list[tuple[int, int]]:
-    """Place and size of each data page. ValueError where pages do not fill the chunk, or differ from their checksum."""
+    """Returns place and size of each data page. Raises ValueError when the pages do not fill the chunk or do not have
+    its number of values, or differ from their checksums.
+    """
     crc32 = FASTEST.crc32
     position, pages, values = 0, [], 0
     while position < len(data):
@@ -194,7 +196,7 @@ def _walk(data: bytes, num_values: int) -> list[tuple[int, int]]:
 
 
 def _fits(offset_index: bytes, column_index: bytes, begin: int, pages: list[tuple[int, int]]) -> bool:
-    """Whether the page index is that of these pages. One that is not is left out, as readers do without."""
+    """Whether the page index is that of these pages. Any other page index is left out, since readers do without."""
     try:
         places = [
             (page[Location.offset][1], page[Location.size][1]) for page in read_struct(offset_index)[0][1][1].values

@@ -1,8 +1,8 @@
-"""What a Parquet footer tells of values: their ranges per row group, as Arrow arrays, and in which calendar they are.
+"""Reads from a Parquet footer the ranges of values per row group, as Arrow arrays, and the calendar of the values.
 
-Spark marks files in the proleptic Gregorian calendar, and in the hybrid one with the Julian calendar before it
-(DataSourceUtils.getRebaseSpec, RebaseDateTime). To Spark a file without a mark, as of Hudi's Avro writer, is in the
-calendar that its options say; here it is in the proleptic one. Old dates of a hybrid file are refused: file.py.
+Spark marks files in the proleptic Gregorian calendar, and files in the hybrid one, which has the Julian calendar before
+it (DataSourceUtils.getRebaseSpec, RebaseDateTime). For Spark, a file without a mark, as Hudi's Avro writer makes, is in
+the calendar of its options; here it is in the proleptic one. file.py refuses old dates of a hybrid file.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from hudi_core.codec.parquet.footer import schema_of
 _NUMBERS: Final = frozenset({"INT32", "INT64"})
 _BYTES: Final = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
 _ORDERS_NAN: Final = "parquet-mr"
-"""Writes no range for a column chunk with NaN. Others, pyarrow among them, write the range of the other values."""
+"""The writer that writes no range for a column chunk with NaN. Others, such as pyarrow, pass over the NaN."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkRanges:
-    """Of one column, per row group: `minimum` and `maximum` as the file's Arrow type, `null_count` and `value_count`
-    (rows) as int64; null where the footer has no reliable value. Bounds hold for all values that are not null, NaN
-    being the greatest.
+    """The ranges of one column per row group: `minimum` and `maximum` as the file's Arrow type, `null_count` and
+    `value_count` (rows) as int64. An entry is null when the footer has no reliable value. Bounds hold for all values
+    that are not null; NaN is the greatest value.
     """
 
     minimum: pa.Array
@@ -39,11 +39,10 @@ class ChunkRanges:
 
 
 def leaf_columns(metadata: pq.FileMetaData) -> dict[tuple[str, ...], int]:
-    """The numbers of the leaf columns that have one value per row, by path; lists and maps have none."""
+    """Returns the numbers of the leaf columns that have one value per row, by path. Lists and maps have none."""
     schema = schema_of(metadata)
     columns = [schema.column(number) for number in range(len(schema))]
-    # A dotted path does not distinguish a field of a struct from a column with a dot in its name; those are top-level
-    # leaves.
+    # A dotted path may be a field of a struct or a column with a dot in its name. Such a column is a top-level leaf.
     return {
         (column.path,) if column.name == column.path else tuple(column.path.split(".")): number
         for number, column in enumerate(columns)
@@ -52,7 +51,9 @@ def leaf_columns(metadata: pq.FileMetaData) -> dict[tuple[str, ...], int]:
 
 
 def leaf_path(leaves: Collection[tuple[str, ...]], path: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The one of the paths `leaves` that `path` is, in any case; None where it is not there, or twice but for case."""
+    """Returns the path of `leaves` that equals `path` in any case; None when it is missing, or when two differ only in
+    case.
+    """
     if path in leaves:
         return path
     lowered = [name.lower() for name in path]
@@ -61,7 +62,7 @@ def leaf_path(leaves: Collection[tuple[str, ...]], path: tuple[str, ...]) -> tup
 
 
 def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> ChunkRanges | None:
-    """The ranges of the leaf column `number`, of Arrow type `kind`. None for a type whose ranges are not read."""
+    """Returns the ranges of the leaf column `number`, of the Arrow type `kind`; None for a type without ranges here."""
     chunks = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
     convert = _converter(kind, schema_of(metadata).column(number).physical_type)
     if convert is None:
@@ -78,7 +79,7 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
 
 
 def _converter(kind: pa.DataType, physical: str) -> Callable[[Any], Any] | None:
-    """How a raw bound becomes a Python value; None where the order of the raw values is not that of the type."""
+    """Returns the function from a raw bound to a Python value; None when raw values have another order."""
     if pa.types.is_string(kind) and physical == "BYTE_ARRAY":
         return _text
     if pa.types.is_decimal(kind) and physical in _NUMBERS | _BYTES:
@@ -95,7 +96,7 @@ def _converter(kind: pa.DataType, physical: str) -> Callable[[Any], Any] | None:
 
 
 def _text(value: Any) -> str | None:
-    """A text that was cut inside a character is no usable bound."""
+    """Returns the text; None when it was cut inside a character, since that is no usable bound."""
     try:
         return value.decode() if isinstance(value, bytes) else str(value)
     except UnicodeDecodeError:
@@ -114,18 +115,18 @@ def _decimal_of(scale: int) -> Callable[[Any], decimal.Decimal]:
 SPARK_VERSION: Final = "org.apache.spark.version"
 _HYBRID: Final = b"3.0.0", b"org.apache.spark.legacyDateTime"
 _HYBRID_INT96: Final = b"3.1.0", b"org.apache.spark.legacyINT96"
-"""Files of versions, as texts, before this one, and with this key, are in the hybrid calendar."""
+"""Files with this key, or of a version (as text) before this one, are in the hybrid calendar."""
 _PROLEPTIC: Final = "3.1.0"
-"""From this version on a file without those keys is in the proleptic calendar."""
+"""From this version on, a file without those keys is in the proleptic calendar."""
 _FIRST_DAY: Final = (dt.date(1582, 10, 15) - dt.date(1970, 1, 1)).days
-"""RebaseDateTime.lastSwitchJulianDay: from then on a day has the same number in both calendars."""
+"""RebaseDateTime.lastSwitchJulianDay: from then on, a day has the same number in both calendars."""
 _FIRST_SECOND: Final = -2_208_988_800
-"""RebaseDateTime.lastSwitchJulianTs, of 1900-01-01: before it Spark converts local times of zones, too."""
+"""RebaseDateTime.lastSwitchJulianTs, 1900-01-01. Before it, Spark also converts local times of zones."""
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def hybrid_columns(metadata: pq.FileMetaData, schema: pa.Schema) -> list[str]:
-    """Columns that may hold numbers of another date or time in the hybrid calendar, by least values in the footer."""
+    """Returns the columns whose least values in the footer may mean another date or time in the hybrid calendar."""
     keys = metadata.metadata or {}
     version = keys.get(SPARK_VERSION.encode())
     if version is None:
@@ -146,16 +147,16 @@ def hybrid_columns(metadata: pq.FileMetaData, schema: pa.Schema) -> list[str]:
 
 
 def proleptic_version(footers: Iterable[Mapping[str, str]]) -> str | None:
-    """The version of Spark that the footer of a new file names, of rows from base files with these footers, none of
-    them with hybrid_columns, and from log files; None where one of them is in the calendar of the reader's options.
-    Rows of log files are proleptic, as Hudi's AvroSerializer writes them.
+    """Returns the version of Spark that the footer of a new file names. Its rows come from log files and from base
+    files with these footers, none of which has hybrid_columns. None when one of these files is in the calendar of the
+    reader's options. Rows of log files are proleptic, since Hudi's AvroSerializer writes them so.
     """
     versions = [footer.get(SPARK_VERSION) for footer in footers]
     return None if None in versions else max(_PROLEPTIC, *filter(None, versions), "")
 
 
 def _first_alike(kind: pa.DataType, *, is_int96: bool) -> int | None:
-    """The first number of a type that both calendars give the same date or time; None for types without a calendar."""
+    """Returns the first number of a type that means the same in both calendars; None for other types."""
     if pa.types.is_date32(kind):
         return _FIRST_DAY
     if pa.types.is_timestamp(kind) and (kind.tz is not None or is_int96):

@@ -1,8 +1,8 @@
-"""Thrift's compact protocol, as Parquet's footers, page headers and page indexes are written in it.
+"""Reads and writes Thrift's compact protocol, the form of Parquet's footers, page headers and page indexes.
 
-A struct is read into a dict of its fields by number, and written again byte for byte as any writer that numbers its
-fields in order wrote it. No schema is needed, and what a newer format adds is kept. The format has no maps: they are
-passed over, as other readers do, and refused where a struct is read.
+A struct is read into a dict of its fields by number. It is written again byte for byte, if its writer numbered the
+fields in order. No schema is needed, and what a newer format adds is kept. The format has no maps: they are passed
+over, as in other readers, and refused where a struct is read.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
-"""Types of a field; a boolean's type is its value."""
+"""Types of a field. The type of a boolean is its value."""
 INTEGERS: Final = (I16, I32, I64)
 MAX_NESTING: Final = 32
 MAX_VALUES: Final = 1 << 20
-"""Values of one tree: some 100 MB of memory."""
+"""The most values of one tree: some 100 MB of memory."""
 _FIXED: Final = {TRUE: 0, FALSE: 0, BYTE: 1, DOUBLE: 8}
 _STOP: Final = 0
 
 Struct = dict[int, tuple[int, Any]]
-"""Type and value of each field by its number. Values: int of BYTE and INTEGERS, bytes of BINARY and DOUBLE, a Struct, a
-ThriftList of LIST and SET; None of a boolean, whose type is its value."""
+"""Type and value of each field by its number. A value is an int for BYTE and INTEGERS, bytes for BINARY and DOUBLE, a
+Struct, a ThriftList for LIST and SET; None for a boolean, whose type is its value.
+"""
 
 
 class ThriftList(NamedTuple):
-    """The elements of a list or set, and their type; those of booleans are int, as they have a byte each."""
+    """The elements of a list or set, and their type. Booleans are ints there, since each has a byte."""
 
     kind: int
     values: list[Any]
@@ -36,7 +37,7 @@ class TooManyValuesError(ValueError):
 
 
 class CompactReader:
-    """Raises ValueError or IndexError for what is not of the protocol, TooManyValuesError beyond `most_values`."""
+    """Reads the protocol. Raises ValueError or IndexError for other bytes, TooManyValuesError beyond `most_values`."""
 
     def __init__(self, data: bytes, position: int = 0, most_values: int = MAX_VALUES) -> None:
         self.data = data
@@ -44,7 +45,7 @@ class CompactReader:
         self._left = self._most = most_values
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """The number and type of each field of a struct; the caller reads or skips its value before it goes on."""
+        """Yields number and type of each field of a struct. The caller reads or skips the value before the next one."""
         number = 0
         while True:
             head = self.data[self.position]
@@ -56,7 +57,7 @@ class CompactReader:
             yield number, kind
 
     def structs(self, kind: int) -> Iterator[None]:
-        """Stands before each struct of a list of type `kind`; the caller reads or skips it."""
+        """Yields before each struct of a list of type `kind`; the caller reads or skips the struct."""
         if kind != LIST:
             raise ValueError("a list has another type")
         inner, count = self.list_head()
@@ -95,7 +96,7 @@ class CompactReader:
         return self._struct(0)
 
     def skip(self, kind: int, depth: int = 0, *, element: bool = False) -> None:
-        """Passes over a value; a boolean is in the head of its field, but has a byte as an element."""
+        """Passes over a value. A boolean is in the head of its field, but has a byte as an element."""
         self._check_depth(depth)
         if kind in INTEGERS:
             self.varint()
@@ -172,7 +173,7 @@ class CompactReader:
 
 
 def read_struct(data: bytes, position: int = 0, most_values: int = MAX_VALUES) -> tuple[Struct, int]:
-    """The struct at `position`, and where it ends. Raises ValueError or IndexError as CompactReader."""
+    """Returns the struct at `position`, and where it ends. Raises the errors of CompactReader."""
     reader = CompactReader(data, position, most_values)
     return reader.struct(), reader.position
 

@@ -1,9 +1,9 @@
-"""Writes base files in Parquet, with footer keys that are known only at the end, and chooses the encoding of each
-column from a sample of the first row group.
+"""Writes base files in Parquet, whose footer keys are known only at the end, and chooses the encoding of each column
+from a sample of the first row group.
 
-A dictionary where few values are distinct. Delta encodings where neighbours are alike: keys in order, sequence numbers,
-times; and of other texts for their lengths. Plain otherwise. Those are the encodings that parquet-mr of Hudi 0.15 and
-the vectorised reader of Spark since 3.3 read.
+A column has a dictionary when few values are distinct. It has a delta encoding when neighbours are alike: keys in
+order, sequence numbers, times. Other texts have a delta encoding of their lengths. All else is plain. parquet-mr of
+Hudi 0.15 and the vectorised reader of Spark since 3.3 read these encodings.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.errors import ConfigError, FormatError
 
 ROW_GROUP_BYTES = 128 << 20
-"""Bytes of Arrow data per row group, which the writer holds in memory; Hudi's own bound is 120 MiB."""
+"""Bytes of Arrow data per row group, which the writer holds in memory. Hudi's own bound is 120 MiB."""
 ROW_GROUP_ROWS = 128 << 10
-"""Rows of a row group at most: small enough that readers skip, and compaction copies, most of a file."""
+"""The most rows of a row group: few enough that readers skip, and compaction copies, most of a file."""
 CODECS = {
     "UNCOMPRESSED": "none",
     "SNAPPY": "snappy",
@@ -44,7 +44,7 @@ _ZSTD_LEVEL = 1
 
 @dataclass(frozen=True, slots=True)
 class ParquetStyle:
-    """`gzip_level` None is the library's default; `delta` allows encodings that readers before Spark 3.3 lack."""
+    """How base files are written. `gzip_level` None is the library's default. Readers before Spark 3.3 lack `delta`."""
 
     codec: str = "GZIP"
     row_group_bytes: int = ROW_GROUP_BYTES
@@ -58,13 +58,13 @@ _DEFAULT_STYLE = ParquetStyle()
 
 
 class BaseFileWriter:
-    """Writes one base file, cut in row groups by the style's rows and bytes of Arrow data, which is what is held in
-    memory. The caller closes `file` after `close()`, without which it is no Parquet file. Pages of gzip are compressed
-    by the style's library, one at a time; every page has a checksum.
+    """Writes one base file. The style's rows and bytes of Arrow data bound a row group, which is held in memory. The
+    caller closes `file` after `close()`; without `close()` it is no Parquet file. The style's library compresses pages
+    of gzip, one at a time. Every page has a checksum.
     """
 
     def __init__(self, file: BinaryIO, schema: pa.Schema, *, path: str, style: ParquetStyle = _DEFAULT_STYLE) -> None:
-        """Raises ConfigError for an unknown codec, and for a gzip library or level that is not there."""
+        """Raises ConfigError for an unknown codec, and for a gzip library or level that is not available."""
         codec = CODECS.get(style.codec.upper())
         if codec is None:
             remedy = f"use one of {', '.join(sorted(CODECS))}"
@@ -85,13 +85,13 @@ class BaseFileWriter:
                 self._codec = "none"
         self._pages = PageSink(file, GZIP, self._compress, FASTEST.crc32)
         self._with_nan: list[frozenset[int]] = []
-        """Of each row group that Arrow has written the columns with NaN."""
+        """For each row group that Arrow has written, the columns with NaN."""
         self._pending: list[pa.Table] = []
         self._pending_bytes = self._pending_rows = 0
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, data: pa.RecordBatch | pa.Table) -> None:
-        """Appends rows. Raises FormatError where their schema is not the writer's, metadata aside; StorageError."""
+        """Appends rows. Raises FormatError when their schema is not the writer's, metadata aside; StorageError."""
         table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
         if not table.schema.equals(self.schema):
             message = f"rows have the columns {bare_schema(table.schema)} and the file {self.schema}"
@@ -124,9 +124,10 @@ class BaseFileWriter:
                 self._pages.finish(self._with_nan)
 
     def copy(self, source: RowGroupSource, number: int, replaced: Mapping[str, pa.Array]) -> None:
-        """Appends a row group of another file, for which `source.refusal` of this schema is None; one without rows adds
-        nothing. The columns of `replaced`, which are not nested, get these values. Memory: a column chunk as it is
-        stored, and the values. Raises CorruptFileError naming the other file, StorageError when writing fails.
+        """Appends a row group of another file. `source.refusal` must be None for this schema. A row group without rows
+        adds nothing. The columns of `replaced`, which are not nested, get these values. Memory: a column chunk as it is
+        stored, and the values. Raises CorruptFileError naming the other file, FormatError when the values are not as
+        many as the rows, StorageError when writing fails.
         """
         if self._pending:
             self._flush()
@@ -142,11 +143,11 @@ class BaseFileWriter:
         self.num_rows += rows
 
     def abandon(self) -> None:
-        """What is written from now on is dropped: Arrow's writer closes itself when it is collected."""
+        """Drops what is written from now on: Arrow's writer closes itself when it is collected."""
         self._pages.abandon()
 
     def _chunk(self, name: str, values: pa.Array) -> ChunkBytes:
-        """The one column chunk of some values, however many they are."""
+        """Returns the one column chunk of `values`, however many they are."""
         buffer = io.BytesIO()
         style = replace(self._style, row_group_rows=max(1, len(values)), row_group_bytes=max(1, 2 * values.nbytes))
         writer = BaseFileWriter(buffer, pa.schema([self.schema.field(name)]), path=self.path, style=style)
@@ -188,10 +189,9 @@ def _parts(table: pa.Table, most: int) -> Iterator[pa.Table]:
 _FEW_VALUES: Final = 0.5
 """A dictionary pays when at most this share of the sampled values are distinct."""
 _SAMPLE_RUNS, _RUN_ROWS = 64, 64
-"""The sample: this many runs of this many rows, spread over the column, since equal values may be adjacent."""
+"""The sample has so many runs of so many rows, spread over the column, since equal values may be adjacent."""
 _FEWER_BITS: Final = 0.7
-"""Delta packing pays when differences take less than this share of the bits of the values, or of their numbers in a
-dictionary."""
+"""Delta packing pays when differences take less than this share of the bits of values, or of dictionary codes."""
 _SHARED: Final = 0.3
 """Delta of strings pays when neighbours share at least this share of their bytes, as a prefix."""
 _PREFIX: Final = 64
@@ -201,8 +201,8 @@ DELTA_INTEGERS, DELTA_STRINGS, DELTA_LENGTHS = "DELTA_BINARY_PACKED", "DELTA_BYT
 
 
 def chosen_encodings(table: pa.Table, *, delta: bool = True) -> tuple[list[str], dict[str, str]]:
-    """The leaf columns, by dotted name, that get a dictionary, and the encodings of others, in files with rows like
-    those of `table`; without `delta` others are plain. Those of nested columns always get a dictionary.
+    """Returns the leaf columns, by dotted name, that get a dictionary, and the encodings of others, for files with rows
+    like those of `table`. Without `delta`, others are plain. Leaves of nested columns always get a dictionary.
     """
     flat = {field.name: field.type for field in table.schema if not pa.types.is_nested(field.type)}
     dictionaries: list[str] = []
@@ -214,7 +214,7 @@ def chosen_encodings(table: pa.Table, *, delta: bool = True) -> tuple[list[str],
         kind = flat[path]
         sample = _sample(table.column(path))
         distinct = pc.count_distinct(sample).as_py()
-        few = 0 < distinct <= len(sample) * _FEW_VALUES and not pa.types.is_boolean(kind)  # which have a bit each
+        few = 0 < distinct <= len(sample) * _FEW_VALUES and not pa.types.is_boolean(kind)  # booleans have a bit each
         encoding = _delta_encoding(kind, sample, distinct if few else None) if delta and "." not in path else None
         if encoding is not None:
             encodings[path] = encoding
@@ -224,7 +224,7 @@ def chosen_encodings(table: pa.Table, *, delta: bool = True) -> tuple[list[str],
 
 
 def _delta_encoding(kind: pa.DataType, sample: pa.Array, distinct: int | None) -> str | None:
-    """The delta encoding of a column; None where it has none, or where a dictionary of `distinct` values is smaller."""
+    """Returns the delta encoding of a column; None without one, or if a dictionary of `distinct` is smaller."""
     if pa.types.is_signed_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
         width = kind.bit_width if distinct is None else np.log2(distinct)
         bits = _bits_of_differences(sample)
@@ -235,14 +235,14 @@ def _delta_encoding(kind: pa.DataType, sample: pa.Array, distinct: int | None) -
 
 
 def _sample(column: pa.ChunkedArray) -> pa.Array:
-    """Runs of neighbouring rows, one behind the other, without nulls."""
+    """Returns runs of neighbouring rows, one after the other, without nulls."""
     step = max(_RUN_ROWS, len(column) // _SAMPLE_RUNS)
     runs = [chunk for start in range(0, len(column), step) for chunk in column.slice(start, _RUN_ROWS).chunks]
     return pa.chunked_array(runs, column.type).combine_chunks().drop_null()
 
 
 def _bits_of_differences(sample: pa.Array) -> float | None:
-    """The bits that the differences in a miniblock need, by the median. That between two runs counts as any other."""
+    """Returns the median of the bits that the differences in a miniblock need, also those between two runs."""
     width = sample.type.bit_width
     numbers = sample.cast(pa.int32() if width == 32 else pa.int64()).to_numpy(zero_copy_only=False)
     differences = np.diff(numbers.astype(np.float64))
@@ -264,6 +264,6 @@ def _neighbours_share(sample: pa.Array) -> bool:
 
 
 def _leaf_paths(schema: pa.Schema) -> list[str]:
-    """The dotted names that Parquet gives the leaf columns, which Arrow's per-column options go by."""
+    """Returns the dotted names that Parquet gives the leaf columns. Arrow's per-column options use these names."""
     parquet = schema_of(pq.read_metadata(io.BytesIO(empty_file(schema))))
     return [parquet.column(index).path for index in range(len(parquet))]

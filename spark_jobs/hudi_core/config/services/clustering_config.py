@@ -73,7 +73,7 @@ _CLASSES: Final = {
     "JavaRecentDaysClusteringPlanStrategy": (Strategy.SIZE_BASED, FilterMode.RECENT_DAYS),
     "FlinkSizeBasedClusteringPlanStrategy": (Strategy.SIZE_BASED, None),
 }
-"""Strategies by class name, and the filter that a deprecated one stands for (checkAndGetClusteringPlanStrategy)."""
+"""Strategies by class name. A deprecated name also stands for a filter (checkAndGetClusteringPlanStrategy)."""
 
 
 def _strategy(value: str) -> tuple[Strategy, FilterMode | None]:
@@ -164,11 +164,11 @@ class ClusteringConfig:
 
     @property
     def takes_single_slices(self) -> bool:
-        """Whether a group of one slice is worth a rewrite (shouldClusteringSingleGroup)."""
+        """Whether a plan takes a group of one slice (shouldClusteringSingleGroup)."""
         return self.single_groups or self.sort_columns is not None
 
     def strategy_params(self) -> dict[str, str]:
-        """What the plan tells those that run it. Hudi's own plans hold the sort columns alone."""
+        """Returns the parameters that the plan gives to its execution. Hudi's own plans hold the sort columns alone."""
         params = {} if self.sort_columns is None else {SORT_COLUMNS.name: self.sort_columns}
         if self.sort_columns is not None and self.layout is not Layout.LINEAR:
             params[LAYOUT.name] = self.layout.value

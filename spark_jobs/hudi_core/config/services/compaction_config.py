@@ -46,7 +46,7 @@ class Strategy(Enum):
 
 
 def _strategies(value: str) -> tuple[Strategy, ...]:
-    """One class name, or several that work one after the other (CompositeCompactionStrategy)."""
+    """Reads one class name, or several that work one after the other (CompositeCompactionStrategy)."""
     known = {strategy.value: strategy for strategy in Strategy}
     found = []
     for name in name_list(value):

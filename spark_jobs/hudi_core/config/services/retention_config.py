@@ -68,7 +68,7 @@ _RETENTIONS: tuple[tuple[ConfigKey[int], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class CleanConfig:
-    """How a clean is planned and run. `max_commits` is None without a cap."""
+    """How a clean is planned and run. `max_commits` None means no cap."""
 
     policy: str
     commits_retained: int = CLEAN_COMMITS_RETAINED.field()
@@ -84,7 +84,7 @@ class CleanConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> CleanConfig:
-        """Raises ConfigError for values that are not valid, and for a partition filter with incremental cleaning."""
+        """Reads the options. Raises ConfigError for bad ones, and for a partition filter with incremental cleaning."""
         CLEAN_TRIGGER.read(options)
         cap = CLEAN_MAX_COMMITS.read(options)
         config = read_fields(CleanConfig, options, policy=_policy(options), max_commits=None if cap == _NO_CAP else cap)
@@ -111,14 +111,14 @@ class CleanConfig:
         return amounts.get(self.policy, self.versions_retained)
 
     def takes(self, partition: str) -> bool:
-        """Whether a partition passes the filter; every one does without a filter."""
+        """Whether a partition passes the filter. Without a filter, every partition passes."""
         if self.partitions:
             return partition in self.partitions
         return self.partition_regex is None or re.fullmatch(self.partition_regex, partition) is not None
 
 
 def _policy(options: Mapping[str, str]) -> str:
-    """The policy; when it is not set, that of the one retention that is set (HoodieCleanConfig.CLEANER_POLICY)."""
+    """Returns the policy, or else that of the one retention that is set (HoodieCleanConfig.CLEANER_POLICY)."""
     chosen = CLEAN_POLICY.read(options)
     if chosen is not None:
         return chosen
@@ -147,7 +147,7 @@ ARCHIVE_KEYS = keys_in(globals(), but=CLEAN_KEYS)
 
 @dataclass(frozen=True, slots=True)
 class ArchiveConfig:
-    """What is archived and how. `delta_commits` is None where the compaction's trigger counts none."""
+    """What is archived and how. `delta_commits` is None when the compaction's trigger counts none."""
 
     keep_min: int = KEEP_MIN.field()
     keep_max: int = KEEP_MAX.field()
@@ -162,7 +162,7 @@ class ArchiveConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> ArchiveConfig:
-        """Raises ConfigError for an option that is not valid, and where no commit would ever be archived."""
+        """Reads the options. Raises ConfigError for bad ones, and when no commit would ever be archived."""
         config = read_fields(ArchiveConfig, options)
         if config.keep_min >= config.keep_max:
             message = f"{KEEP_MIN.name} is {config.keep_min} and {KEEP_MAX.name} is {config.keep_max}"

@@ -1,10 +1,11 @@
-"""The second step of a merge: base rows in their order, merged with what the logs hold of their keys, then inserts.
+"""The second step of a merge: merges base rows, in their order, with the log records of their keys, then adds the
+inserts.
 
-Mirrors HoodieMergeHandle of Hudi 0.15 and its counts: a base row that a newer ordering value protects is neither
-updated nor deleted; a delete of a key that the base file does not hold counts as a delete and as an insert.
-HoodieMergeHandle merges each row of a key that the base file holds twice; readers merge the first of them and return
-the others unchanged (Iterators.scala and HoodieFileSliceReader in 0.15, KeyBasedFileGroupRecordBuffer in 1.x). Log
-records with positions are merged with the rows there, and no key is looked up.
+It mirrors HoodieMergeHandle of Hudi 0.15 and its counts. A base row that a newer ordering value protects is neither
+updated nor deleted. A delete of a key that the base file does not hold counts as a delete and as an insert. When the
+base file holds a key twice, HoodieMergeHandle merges each of the rows; readers merge the first one and return the
+others unchanged (Iterators.scala and HoodieFileSliceReader in 0.15, KeyBasedFileGroupRecordBuffer in 1.x). Log records
+with positions are merged with the rows at these positions, and no key is looked up.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind, base_step, compares_with_base
 
 GROUP_SHARE = 8
-"""A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""
+"""A group of base batches whose keys are looked up at once takes at most the memory budget divided by this."""
 
 
 @dataclass(slots=True)
 class MergeCounts:
-    """Rows in and out: base + inserted - deleted = written. `missed_deletes` are of keys that the base lacks."""
+    """Counts of rows: base + inserted - deleted = written. `missed_deletes` have keys that the base file lacks."""
 
     base: int = 0
     updated: int = 0
@@ -46,7 +47,7 @@ class MergeCounts:
 
 
 class SliceMerge:
-    """Merges the base rows of a slice with `records`, what its log files hold of each key."""
+    """Merges the base rows of a slice with `records`, which its log files hold of each key."""
 
     def __init__(
         self,
@@ -59,8 +60,9 @@ class SliceMerge:
         first_only: bool = False,
         visible: Callable[[pa.RecordBatch], pa.Array] | None = None,
     ) -> None:
-        """Base batches must have the schema of the records' rows; `path` is the base file, for errors. `first_only`: of
-        base rows with one key only the first is merged, as for a reader. Rows that are not `visible` are as if absent.
+        """Base batches must have the schema of the records' rows. `path` is the base file, for errors. With
+        `first_only`, only the first of the base rows with one key is merged, as in a reader. Rows that are not
+        `visible` count as absent.
         """
         self.counts = MergeCounts()
         self.records = records
@@ -75,14 +77,14 @@ class SliceMerge:
         self._position = 0
 
     def rows(self, base: Iterable[pa.RecordBatch], *, batch_rows: int, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
-        """The merged slice: base rows in their order, then rows that only the logs have, `batch_rows` in a batch."""
+        """Yields the merged slice: base rows in order, then rows of the logs alone, `batch_rows` in a batch."""
         yield from self.merged(base, group_rows=group_rows)
         yield from self.inserts(batch_rows)
 
     def merged(self, base: Iterable[pa.RecordBatch], *, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
-        """Base rows, in the schema of the log records, merged with what the logs hold of their keys. Keys are looked up
-        for `group_rows` base rows per log record at once, as far as memory allows: every look-up hashes all keys of the
-        logs.
+        """Yields base rows, in the schema of the log records, merged with the log records of their keys. Keys are
+        looked up for `group_rows` base rows per log record at once, as far as memory allows: every look-up hashes all
+        keys of the logs.
         """
         for batches in grouped(base, rows=group_rows * len(self.records), max_bytes=self._share):
             places = self._lookup(batches)
@@ -97,7 +99,7 @@ class SliceMerge:
                     yield self._merge(batch.filter(mask), here[as_mask(mask)])
 
     def pass_over(self, rows: int) -> None:
-        """Counts the next base rows, which no log record is merged with."""
+        """Counts the next base rows, which are merged with no log record."""
         self.counts.base += rows
         self._position += rows
 
@@ -138,14 +140,16 @@ class SliceMerge:
         return _interleave(batch, rows, indices)
 
     def _first(self, hits: NDArray[np.int64], places: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Of the rows at `hits` those that are the first of their key, in this batch and before."""
+        """Returns those of the rows at `hits` that are the first of their key, in this batch and before."""
         records = places[hits]
         self._first_hit[records[::-1]] = hits[::-1]
         first: NDArray[np.int64] = hits[(self._first_hit[records] == hits) & ~self._matched[records]]
         return first
 
     def _check_keys(self, batch: pa.RecordBatch, hits: NDArray[np.int64], records: NDArray[np.int64]) -> None:
-        """Hudi does not compare the keys, and replaces the row of another key."""
+        """Raises CorruptFileError when a log record's position has a row of another key. Hudi does not compare the
+        keys, and replaces that row.
+        """
         keys = record_keys(batch, self._policy.key_fields, path=self._path).take(pa.array(hits))
         named = self.records.keys.take(pa.array(records))
         others = as_mask(pc.not_equal(keys.cast(named.type), named))
@@ -159,7 +163,7 @@ class SliceMerge:
             raise CorruptFileError(message, path=self._path, remedy=BY_KEY)
 
     def inserts(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """After the last base batch: the records that no base row has, fewer in a batch where they are wide."""
+        """Yields the records that no base row has, after the last base batch. A batch has fewer when they are wide."""
         batch_rows = max(1, min(batch_rows, self._share // max(1, self.records.store.row_bytes)))
         unmatched = np.flatnonzero(~self._matched)
         records = unmatched[self.records.kinds[unmatched] == Kind.RECORD]
@@ -169,7 +173,7 @@ class SliceMerge:
             yield self.records.take(records[start : start + batch_rows])
 
     def _lookup(self, batches: Sequence[pa.RecordBatch]) -> NDArray[np.int32]:
-        """The place of each row's key among the records, -1 where the logs do not name the key; so of its position."""
+        """Returns the place of each row's key (or position) among the records; -1 when the logs do not name it."""
         count = sum(batch.num_rows for batch in batches)
         positions = self.records.positions
         if not len(self.records) or positions is not None:
@@ -196,7 +200,7 @@ class SliceMerge:
 
 
 def _interleave(base: pa.RecordBatch, logs: Sequence[pa.RecordBatch], indices: NDArray[np.int64]) -> pa.RecordBatch:
-    """Rows of `base` followed by `logs`, picked by `indices`: measured faster than replace_with_mask and filter."""
+    """Returns the rows of `base` and `logs` that `indices` picks; faster than replace_with_mask and filter."""
     picks = pa.array(indices)
     added = [log for log in logs if log.num_rows]
     columns = []
@@ -209,7 +213,7 @@ def _interleave(base: pa.RecordBatch, logs: Sequence[pa.RecordBatch], indices: N
 def grouped(
     batches: Iterable[pa.RecordBatch], *, rows: int | None = None, max_bytes: int
 ) -> Iterator[list[pa.RecordBatch]]:
-    """Batches in groups of about `rows` rows, None for any number, but of no more than `max_bytes` and one batch."""
+    """Yields batches in groups of about `rows` rows (None: any number), at most `max_bytes` and one batch."""
     group: list[pa.RecordBatch] = []
     held_rows = held_bytes = 0
     for batch in batches:

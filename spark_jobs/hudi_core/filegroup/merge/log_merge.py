@@ -1,8 +1,8 @@
-"""Log records and deletes of a file group folded to one version per key, or per position in the base file, by the
+"""Folds log records and deletes of a file group to one version per key, or per position in the base file, by the
 table's merge policy.
 
-In memory are, for every record and delete entry, the key, the ordering value and 13 bytes (21 with positions), and rows
-up to the budget, merged ones included; beyond it rows are in memory-mapped files (PayloadStore).
+Memory holds the key, the ordering value and 13 bytes (21 with positions) of every record and delete entry, and rows up
+to the budget, merged ones included. Rows beyond the budget are in memory-mapped files (PayloadStore).
 """
 
 from __future__ import annotations
@@ -33,16 +33,18 @@ from hudi_core.filegroup.merge.winning_version import (
 )
 
 _LARGE = 1 << 30
-"""Bytes of keys from which 64-bit offsets are used."""
+"""With more bytes of keys, 64-bit offsets are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogRecords:
-    """One version per key, in the order in which keys first occur in the logs; with `positions` one for each of these
-    rows of the base file, in their order. `kinds`: Kind of each; `rows`: its row in `store`, -1 for delete entries;
-    `ordering`: its ordering value as Ordering.type, null for natural deletes; `against_base`: what base rows are
-    compared with where that is another value (Ordering.by_arrival). `merger` makes one row of it and a base row; None
-    where no two rows are ever merged. `record_count` and `delete_count` are what was merged.
+    """One version per key, in the order in which keys first occur in the logs. With `positions`, one version for each
+    of these rows of the base file, in their order.
+
+    Each version has its Kind in `kinds`; in `rows` its row in `store`, -1 for delete entries; in `ordering` its
+    ordering value as Ordering.type, null for natural deletes. `against_base` has the values that base rows are compared
+    with, if these are others (Ordering.by_arrival). `merger` makes one row of a version and a base row; None when no
+    two rows are ever merged. `record_count` and `delete_count` count what was merged.
     """
 
     keys: pa.Array
@@ -65,7 +67,7 @@ class LogRecords:
 
 class LogMerger:
     def __init__(self, schema: pa.Schema, policy: MergePolicy, ordering: Ordering, *, budget: int) -> None:
-        """`schema`, of the records, holds merge_columns(policy, ordering). `budget` is bytes of rows in memory."""
+        """`schema` of the records has merge_columns(policy, ordering). `budget` is the bytes of rows in memory."""
         self._policy = policy
         self._ordering = ordering
         self._store = PayloadStore(schema, budget=budget)
@@ -87,13 +89,13 @@ class LogMerger:
         return self._records + self._deletes
 
     def add_positions(self, positions: NDArray[np.int64]) -> None:
-        """Adds the positions in the base file of the records or deletes that were added last: of all, or of none."""
+        """Adds base file positions of the records or deletes that were added last. Either all have them, or none."""
         self._positions.append(positions)
 
     def add_records(self, batch: pa.RecordBatch, *, path: str, partial: frozenset[str] | None = None) -> None:
-        """Adds log records; `path` is their file, `partial` the columns of a partial-update block (header IS_PARTIAL),
-        of which the batch holds nulls in the others. Raises CorruptFileError for a row without a key, UnsupportedError
-        for a partial block where it would be merged by other rules as well.
+        """Adds log records. `path` is their file. `partial` has the columns of a partial-update block (header
+        IS_PARTIAL); the batch holds nulls in the others. Raises CorruptFileError for a row without a key,
+        UnsupportedError for a partial-update block whose rows other rules would merge as well.
         """
         if partial is not None and (self._policy.fill is not Fill.NOTHING or self._policy.whole_rows):
             message = "a partial-update block in a table whose rows are merged field by field already"
@@ -114,7 +116,7 @@ class LogMerger:
         self._events.append((kinds, first + np.arange(batch.num_rows), values))
 
     def add_deletes(self, keys: pa.Array, natural: NDArray[np.bool_], values: pa.Array, *, path: str) -> None:
-        """Adds delete entries: `natural` where the entry always wins, else `values` (as Ordering.type) are compared."""
+        """Adds delete entries. A `natural` one always wins; for others, `values` (as Ordering.type) are compared."""
         kinds = np.where(natural, np.uint8(Kind.NATURAL_DELETE), np.uint8(Kind.TYPED_DELETE))
         self._deletes += len(keys)
         self._keys.append(key_texts(keys, path=path))
@@ -154,7 +156,7 @@ class LogMerger:
         )
 
     def _fold(self, events: Events, merger: RowMerger | None) -> Folded:
-        """Folds in rounds, where two versions may be merged into one row or the rules allow no vectorised way."""
+        """Folds the events; in rounds when two versions may merge into one row, or rules are not vectorised."""
         policy = self._policy
         deletes_win = policy.string_deletes_win and self._ordering.has_text
         if len(events.codes) == events.key_count or (policy.rules is Rules.COMMIT_TIME and merger is None):
@@ -170,6 +172,6 @@ class LogMerger:
 
 
 def merge_columns(policy: MergePolicy, ordering: Ordering) -> frozenset[str]:
-    """The columns that a merge looks at, so that a projection keeps them. With `policy.whole_rows` it looks at all."""
+    """Returns the columns that a merge reads, so that a projection keeps them; all with `policy.whole_rows`."""
     marks, ordered = (mark.column for mark in policy.delete_marks), (column.name for column in ordering.columns)
     return top_columns((*policy.key_fields, *marks, *ordered))

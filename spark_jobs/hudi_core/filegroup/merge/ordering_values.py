@@ -1,7 +1,7 @@
-"""Ordering values: which may be compared, and as what; winning_version.py says which version wins by them.
+"""Says which ordering values may be compared, and as which type; winning_version.py says which version wins by them.
 
-HoodieMergedLogRecordScanner and HoodieAvroUtils.unwrapAvroValueWrapper of Hudi 0.15; OrderingValues, ArrayComparable,
-RecordContext and OrderingValueEngineTypeConverter of Hudi 1.x.
+The sources are HoodieMergedLogRecordScanner and HoodieAvroUtils.unwrapAvroValueWrapper of Hudi 0.15; OrderingValues,
+ArrayComparable, RecordContext and OrderingValueEngineTypeConverter of Hudi 1.x.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from hudi_core.model.names import alike
 
 _WHOLE = frozenset({"int", "long"})
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double"})
-"""Types whose Java class is the same in a record and in a delete entry. In 0.15 a string is a Utf8 and a String, a date
-an Integer and a LocalDate, so Hudi never compares those and the delete wins. 1.x converts text, and from 1.1 on
-decimals.
+"""Types whose Java class is the same in a record and in a delete entry. In 0.15, a string is a Utf8 in one and a String
+in the other, a date an Integer and a LocalDate: Hudi never compares those, and the delete wins. 1.x converts text, and
+from 1.1 on decimals.
 """
 _DIGITS = 38
 _DELETE_SCALE = 15
-"""Of delete entries (DecimalWrapper)."""
+"""The scale of decimals in delete entries (DecimalWrapper)."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderingColumn:
-    """`kind` is its Avro type, and so the only type of a delete's ordering value that compares with it; `delete_factor`
-    converts a delete's raw value into the unit of the column. `name` may lead into structs: `a.b`.
+    """One ordering column. `kind` is its Avro type, and the only type of a delete's ordering value that compares with
+    it. `delete_factor` converts a delete's raw value into the unit of the column. `name` may lead into structs: `a.b`.
     """
 
     name: str
@@ -48,7 +48,7 @@ class OrderingColumn:
     same_class: bool = True
 
     def from_rows(self, batch: pa.RecordBatch) -> pa.Array:
-        """The rows' values as `type`, nulls as they are; nulls of a column that the rows lack."""
+        """Returns the rows' values as `type`, with nulls as they are; all null when the rows lack the column."""
         column = column_of(batch, self.name)
         return pa.nulls(batch.num_rows, self.type) if column is None else self.normal(column)
 
@@ -58,18 +58,20 @@ class OrderingColumn:
         if pa.types.is_date32(column.type) or pa.types.is_time32(column.type):
             column = column.cast(pa.int32())
         elif pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("us", tz=column.type.tz))  # As deletes have them (delete_factor).
+            column = column.cast(pa.timestamp("us", tz=column.type.tz))  # The unit of deletes (delete_factor).
         return column.cast(self.type)
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """How a table's rows of one key are ordered, and what else of the table's Avro schema a merge uses. `columns` is
-    empty when the table has no ordering column, or its rows lack it: then every row's value is the int 0. `hudi_1`:
-    null counts as the int 0, which compares with ints only, and a deleted row with the value int 0 is a natural delete;
-    Hudi 0.15 refuses null. `compared` are the types of delete ordering values that compare with records'; `defaults`
-    the fields' Avro defaults. `by_arrival`: versions in log files are ordered as without a column: Hudi 0.15 takes a
-    field within a struct for absent there (SpillableMapUtils), and finds it where a payload class compares base rows.
+    """How a table's rows of one key are ordered, and what else of the table's Avro schema a merge uses.
+
+    `columns` is empty when the table has no ordering column, or its rows lack it; every row's value is then the int 0.
+    With `hudi_1`, null counts as the int 0, which compares with ints only, and a deleted row with the int 0 is a
+    natural delete; Hudi 0.15 refuses null. `compared` has the types of delete ordering values that compare with those
+    of records, `defaults` the fields' Avro defaults. With `by_arrival`, versions in log files are ordered as without a
+    column: there, Hudi 0.15 takes a field within a struct for absent (SpillableMapUtils), but it finds the field when a
+    payload class compares base rows.
     """
 
     columns: tuple[OrderingColumn, ...]
@@ -80,21 +82,20 @@ class Ordering:
 
     @staticmethod
     def of(policy: MergePolicy, schema: AvroSchema, *, path: str) -> Ordering:
-        """The ordering of records with this Avro schema; raises UnsupportedError for a type that has no order here."""
+        """Returns the ordering of records with this Avro schema. Raises UnsupportedError for a type without order."""
         root = resolve(schema, path=path)
         fields = [_field_at(root, name) for name in policy.ordering_fields if policy.is_ordered]
         columns = tuple(_column(item.name, item.type, policy.is_hudi_1, path) for item in fields if item is not None)
         compared = _PLAIN | {"string"} if policy.is_hudi_1 else _PLAIN
         if policy.is_hudi_1 and not policy.string_deletes_win:
             compared = compared | {"decimal"}
-        # A table of several ordering columns that lacks one of them has an ordering value of the others and of a
-        # constant.
+        # When a table lacks one of several ordering columns, a value has the others and a constant.
         by_arrival = policy.rules is Rules.PAYLOAD_0_15 and any("." in column.name for column in columns)
         return Ordering(columns, policy.is_hudi_1, compared, field_defaults(schema), by_arrival)
 
     @property
     def type(self) -> pa.DataType:
-        """The type of log records' ordering values: the column's, a struct of several columns', int64 without any."""
+        """The type of ordering values in logs: the one column's, a struct of several columns', int64 without any."""
         return _type_of(self._in_logs)
 
     @property
@@ -107,19 +108,20 @@ class Ordering:
 
     @property
     def has_text(self) -> bool:
-        """Whether values are text, which Hudi 1.0 has as another class in delete entries than in rows."""
+        """Whether values are text. In Hudi 1.0, text has another class in delete entries than in rows."""
         return any(column.kind == "string" for column in self.columns)
 
     @property
     def same_class(self) -> bool:
-        """Whether a value of a log record has the Java class of a base row's (ReflectionUtils.isSameClass). In 0.15
-        dates and decimals have not: SpillableMapUtils.getPreCombineVal leaves them as Avro stores them,
-        HoodieAvroUtils.getNestedFieldVal makes a LocalDate and a BigDecimal. In CUSTOM mode of 1.x text has not either.
+        """Whether a log record's value has the Java class of a base row's value (ReflectionUtils.isSameClass). In 0.15,
+        dates and decimals do not: SpillableMapUtils.getPreCombineVal leaves them as Avro stores them,
+        HoodieAvroUtils.getNestedFieldVal makes a LocalDate and a BigDecimal. In CUSTOM mode of 1.x, text does not
+        either.
         """
         return all(column.same_class for column in self.columns)
 
     def values(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
-        """Of log records. Raises ConfigError where one is null and Hudi 0.15 keeps the table."""
+        """Returns the values of log records. Raises ConfigError when one is null and Hudi 0.15 keeps the table."""
         arrays = [self._row_values(column, batch) for column in self._in_logs]
         for column, values in zip(self._in_logs, arrays, strict=True):
             if values.null_count and not self.hudi_1:
@@ -128,11 +130,11 @@ class Ordering:
         return _joined(arrays, self._in_logs, batch.num_rows)
 
     def base_values(self, batch: pa.RecordBatch) -> pa.Array:
-        """Of base rows; null in a row that is older than the column."""
+        """Returns the values of base rows; null in a row that is older than the column."""
         return _joined([self._row_values(column, batch) for column in self.columns], self.columns, batch.num_rows)
 
     def log_ranks(self, values: pa.Array) -> NDArray[np.int64]:
-        """The `ranks` of versions in log files. Hudi 0.15 compares decimals there by their bytes
+        """Returns the `ranks` of versions in log files. Hudi 0.15 compares decimals there by their bytes
         (GenericData.Fixed.compareTo), without a sign: negative values are above all others.
         """
         by_value = ranks(values)
@@ -142,8 +144,9 @@ class Ordering:
         return np.where(negative, by_value + len(by_value), by_value)
 
     def against_base(self, batch: pa.RecordBatch, payload: Payload) -> pa.Array:
-        """Of log records that are ordered by arrival, what is compared with base_values: DefaultHoodieRecordPayload
-        looks into both rows, PartialUpdateAvroPayload has the int 0, which it compares with an int alone.
+        """Returns what is compared with base_values, for log records that are ordered by arrival.
+        DefaultHoodieRecordPayload looks into both rows. PartialUpdateAvroPayload has the int 0, which it compares only
+        with an int.
         """
         if payload is not Payload.PARTIAL_UPDATE:
             return self.base_values(batch)
@@ -155,15 +158,15 @@ class Ordering:
         return values.fill_null(0) if self.hudi_1 and column.kind == "int" else values
 
     def defaulted(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Which rows have int 0 (OrderingValues.isDefault): all without an ordering column, none with several."""
+        """Whether each row has the int 0 (OrderingValues.isDefault): all without an ordering column, none with more."""
         if len(self.columns) != 1:
             return np.full(batch.num_rows, not self.columns)
         values = self.columns[0].from_rows(batch)
         return as_mask(pc.fill_null(pc.equal(values, 0), True) if self.columns[0].kind == "int" else pc.is_null(values))
 
     def of_deletes(self, entries: pa.Table) -> tuple[NDArray[np.bool_], pa.Array]:
-        """Which entries of delete_columns always win, and the ordering values of the others as `type`. An entry without
-        a value, with the int 0, or with a value that Hudi does not compare is a natural delete.
+        """Returns which entries of delete_columns always win, and the ordering values of the others as `type`. An entry
+        is a natural delete when it has no value, the int 0, or a value that Hudi does not compare.
         """
         columns = self._in_logs
         if len(columns) <= 1:
@@ -201,7 +204,7 @@ def _joined(arrays: Sequence[pa.Array], columns: Sequence[OrderingColumn], rows:
 
 
 def _field_at(root: AvroType, name: str) -> AvroField | None:
-    """The field of a dotted name, by the names that the schema has; None where it has no such field."""
+    """Returns the field of a dotted name, with the schema's spelling; None when the schema has no such field."""
     at = AvroField("", root)
     for part in name.split("."):
         names = alike((child.name for child in at.type.fields), part)
@@ -232,7 +235,7 @@ def _column(name: str, avro: AvroType, hudi_1: bool, path: str) -> OrderingColum
 
 
 def ranks(values: pa.Array) -> NDArray[np.int64]:
-    """Integers in the order of `values` by Java's compareTo, equal where they are equal; nulls get any rank."""
+    """Returns integers in the order of `values` by Java's compareTo, equal for equal values. Nulls get any rank."""
     if pa.types.is_struct(values.type):
         keys = [ranks(part) for part in values.flatten()]
         order = np.lexsort(keys[::-1])
@@ -246,7 +249,7 @@ def ranks(values: pa.Array) -> NDArray[np.int64]:
     if pa.types.is_floating(values.type):
         return _java_numbers(values)
     if pa.types.is_decimal(values.type):
-        # Arrow sorts decimals and does not rank them: rank their place among the sorted distinct values.
+        # Arrow sorts decimals, but does not rank them: the rank is the place among the sorted distinct values.
         distinct = values.unique().drop_null()
         sorted_values = distinct.take(pc.sort_indices(distinct))
         return _numpy(pc.index_in(values, value_set=sorted_values))
@@ -254,7 +257,7 @@ def ranks(values: pa.Array) -> NDArray[np.int64]:
 
 
 def greater(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
-    """Where `left` > `right` as Java's compareTo has it; False where one is null."""
+    """Whether each `left` > `right` by Java's compareTo; False when one is null."""
     if pa.types.is_struct(left.type):
         above = np.zeros(len(left), dtype=np.bool_)
         tied = ~nulls(left) & ~nulls(right)
@@ -277,7 +280,7 @@ def nulls(values: pa.Array) -> NDArray[np.bool_]:
 
 
 def _java_numbers(values: pa.Array) -> NDArray[np.int64]:
-    """Integers in the order of Double.compareTo and Float.compareTo: -0.0 is below 0.0, NaN above all."""
+    """Returns integers in the order of Double.compareTo and Float.compareTo: -0.0 is below 0.0, NaN above all."""
     numbers = np.array(values.fill_null(0.0), np.float64)
     numbers[np.isnan(numbers)] = np.nan
     bits: NDArray[np.int64] = numbers.view(np.int64)

@@ -1,6 +1,4 @@
-"""The rows of log records by number: in memory up to a budget (config/rows_config.py), beyond it in memory-mapped
-Arrow IPC files.
-"""
+"""Keeps rows of log records by number: up to a budget in memory, then in memory-mapped Arrow IPC files."""
 
 from __future__ import annotations
 
@@ -15,13 +13,12 @@ from numpy.typing import NDArray
 from hudi_core.errors import ExecutionError
 
 _PIECES = 4
-"""A spill file is written when a quarter of the budget is waiting: combining it into one batch stays within half of it.
-"""
+"""A spill file is written when a quarter of the budget waits. Combining it takes at most half of the budget."""
 
 
 class PayloadStore:
     """Appends batches of one schema and returns rows in any order. Memory: at most `budget` bytes of rows, plus the
-    batch being appended; what was spilled, into a temporary folder until close(), is read through memory maps.
+    batch that is appended. Spilled rows are in a temporary folder until close(), and are read through memory maps.
     """
 
     def __init__(self, schema: pa.Schema, *, budget: int) -> None:
@@ -39,7 +36,7 @@ class PayloadStore:
         self._spilling = False
 
     def append(self, batch: pa.RecordBatch) -> int:
-        """Adds rows; returns the number of the first. Raises ExecutionError when the spill file cannot be written."""
+        """Adds rows and returns the first one's number. Raises ExecutionError when the spill file cannot be written."""
         first = self.rows
         if batch.num_rows:
             self.rows += batch.num_rows
@@ -79,7 +76,7 @@ class PayloadStore:
             self._folder = None
 
     def _combine_waiting(self) -> None:
-        """Makes one chunk of the waiting batches: in memory while the budget lasts, then in files."""
+        """Makes one chunk of the waiting batches, in memory while the budget lasts, then in files."""
         if not self._waiting:
             return
         chunk = combine(self._waiting, self.schema)

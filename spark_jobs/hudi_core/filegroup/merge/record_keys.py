@@ -1,4 +1,4 @@
-"""Record keys and delete marks of rows, from their columns. Keys of new rows: filegroup/write/key_generator.py."""
+"""Reads record keys and delete marks from rows. filegroup/write/key_generator.py makes the keys of new rows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ EMPTY_KEY = "__empty__"
 
 
 def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> pa.Array:
-    """The rows' keys as a string array: the one field's text, or `a:value,b:value` of several, by dotted name; a field
-    that the rows lack is null (KeyGenerator.constructRecordKey, RecordContext.virtualKeyExtractor). Raises
-    CorruptFileError for a row without a key and UnsupportedError for a type that makes none.
+    """Returns the rows' keys as a string array: the text of the one field, or `a:value,b:value` for several, by dotted
+    name. A field that the rows lack is null (KeyGenerator.constructRecordKey, RecordContext.virtualKeyExtractor).
+    Raises CorruptFileError for a row without a key and UnsupportedError for a type that makes no key.
     """
     stored = [column_of(batch, name) for name in fields]
     columns = [pa.nulls(batch.num_rows, pa.string()) if column is None else column for column in stored]
@@ -37,7 +37,7 @@ def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> p
 
 
 def labelled_keys(fields: Sequence[str], texts: Sequence[pa.Array]) -> pa.Array:
-    """`field:value` for each field, joined by commas (KeyGenUtils.getRecordKey)."""
+    """Returns `field:value` for each field, joined by commas (KeyGenUtils.getRecordKey)."""
     parts = []
     for name, text in zip(fields, texts, strict=True):
         filled = pc.if_else(pc.equal(text, ""), EMPTY_KEY, text).fill_null(NULL_KEY)
@@ -46,7 +46,7 @@ def labelled_keys(fields: Sequence[str], texts: Sequence[pa.Array]) -> pa.Array:
 
 
 def key_texts(column: pa.Array, *, path: str) -> pa.Array:
-    """Record keys as a string array. Raises CorruptFileError for a null, UnsupportedError for other types."""
+    """Returns record keys as a string array. Raises CorruptFileError for a null, UnsupportedError for other types."""
     if column.null_count:
         raise CorruptFileError(f"{column.null_count} records have no record key", path=path)
     return _text(column, path)
@@ -62,7 +62,7 @@ def _text(column: pa.Array, path: str) -> pa.Array:
 
 
 def delete_flags(batch: pa.RecordBatch, policy: MergePolicy) -> NDArray[np.bool_]:
-    """Which rows are marked as deleted. The column of a mark is found in its own case alone, as by Hudi."""
+    """Whether each row is marked as deleted. The column of a mark is found only in its own case, as in Hudi."""
     flags = np.zeros(batch.num_rows, dtype=np.bool_)
     for mark in policy.delete_marks:
         is_there = column_named(mark.column, batch.schema) == mark.column
@@ -84,6 +84,6 @@ def _marked(column: pa.Array, mark: DeleteMark) -> NDArray[np.bool_]:
 
 
 def as_mask(values: pa.Array) -> NDArray[np.bool_]:
-    """A boolean array without nulls, for NumPy."""
+    """Returns a boolean array without nulls as a NumPy array."""
     result: NDArray[np.bool_] = values.to_numpy(zero_copy_only=False)
     return result

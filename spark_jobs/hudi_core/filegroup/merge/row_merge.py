@@ -1,7 +1,8 @@
-"""Rows of two versions made one: by their fields, or by a function of the user; in the logs and against the base.
+"""Merges two versions of a row into one, by their fields or by a function of the user, in the logs and with base rows.
 
-Partial-update blocks, and payload classes that fill fields: SparkRecordMergingUtils.mergePartialRecords,
-PartialUpdateHandler, OverwriteNonDefaultsWithLatestAvroPayload, PartialUpdateAvroPayload, PostgresDebeziumAvroPayload.
+The sources, for partial-update blocks and payload classes that fill fields, are
+SparkRecordMergingUtils.mergePartialRecords, PartialUpdateHandler, OverwriteNonDefaultsWithLatestAvroPayload,
+PartialUpdateAvroPayload, PostgresDebeziumAvroPayload.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ Patterns = NDArray[np.int32]
 
 FULL = 0
 _ONE_OBJECT = range(-128, 128)
-"""Whole numbers for which Integer.valueOf and Long.valueOf give one object each."""
+"""Whole numbers for which Integer.valueOf and Long.valueOf return one object each."""
 _KINDS = frozenset({"boolean", "int", "long", "float", "double", "string"})
 
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """An Avro default other than null. `kind` is the column's Avro type; `nullable` when it is a union with null."""
+    """An Avro default other than null. `kind` is the column's Avro type; `nullable`: it is a union with null."""
 
     value: bool | int | float | str
     kind: str
@@ -42,7 +43,7 @@ class Default:
 
 
 def field_defaults(schema: AvroSchema) -> dict[str, Default]:
-    """The top-level fields whose default is a plain value: no value that is not null equals another default in Java."""
+    """Returns the top-level fields whose default is a plain value. In Java only null equals any other default."""
     defaults = {}
     for field in schema["fields"]:
         value, kind = field.get("default"), field["type"]
@@ -56,7 +57,7 @@ def field_defaults(schema: AvroSchema) -> dict[str, Default]:
 
 
 class ColumnPatterns:
-    """Which columns rows of partial-update blocks have: a number per set of columns, 0 for all."""
+    """Numbers the sets of columns that rows of partial-update blocks have. The set of all columns is 0."""
 
     def __init__(self, names: list[str]) -> None:
         self._names = names
@@ -88,7 +89,7 @@ class ColumnPatterns:
 
 
 _ROWS = 64 << 10
-"""Rows that are merged at once: a bound on memory outside the store's budget."""
+"""Rows that are merged at once. It bounds the memory outside the store's budget."""
 
 
 class RowMerger:
@@ -109,7 +110,7 @@ class RowMerger:
         return self._policy.fill is not Fill.NOTHING or self._policy.rules is Rules.FUNCTION
 
     def note(self, rows: int, partial: frozenset[str] | None) -> None:
-        """Records which columns rows of the store have: four bytes a row, from the first partial block on."""
+        """Records which columns rows of the store have, in four bytes a row from the first partial block on."""
         if partial is not None or self._patterns:
             self._append(np.full(rows, self._columns.number(partial), dtype=np.int32))
         else:
@@ -130,7 +131,7 @@ class RowMerger:
     def merge_stored(
         self, old: NDArray[np.int64], new: NDArray[np.int64], newer_wins: Mask
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Merges rows of the store pairwise, appends the results, and returns their rows and kinds. Where only partial
+        """Merges rows of the store pairwise, appends the results, and returns their rows and kinds. When only partial
         rows are merged, a winner that has all columns is kept as it is.
         """
         if self.always:
@@ -161,7 +162,9 @@ class RowMerger:
         return np.concatenate(rows), np.concatenate(kinds)
 
     def needed(self, step: Step, rows: NDArray[np.int64]) -> Mask:
-        """Which steps merge a base row and one of the store: of partial rows, unless the winner has all columns."""
+        """Whether each step merges a base row and a row of the store. A partial row is merged unless the winner has all
+        columns.
+        """
         if self.always:
             return step.merge
         needed = step.merge & step.replace
@@ -171,7 +174,7 @@ class RowMerger:
     def merge_base(
         self, base: pa.RecordBatch, rows: NDArray[np.int64], newer_wins: Mask
     ) -> tuple[pa.RecordBatch, Mask]:
-        """Base rows merged with rows of the store, and which of the results are deleted."""
+        """Returns base rows merged with rows of the store, and which of the results are deleted."""
         full = np.full(base.num_rows, FULL, dtype=np.int32)
         merged, kinds, _ = self._merge(base, self._store.take(rows), newer_wins, full, self.patterns_of(rows))
         return merged, kinds != Kind.RECORD
@@ -199,7 +202,7 @@ class RowMerger:
     def _completed(
         self, old: pa.RecordBatch, new: pa.RecordBatch, newer_wins: Mask, old_patterns: Patterns, new_patterns: Patterns
     ) -> tuple[pa.RecordBatch, Patterns]:
-        """The rows that win, with fields of those that they win over, and which columns they have."""
+        """Returns the winning rows, with fields of the rows that they win over, and which columns they have."""
         policy, schema, count = self._policy, self._store.schema, old.num_rows
         # PartialUpdateAvroPayload.mergeDisorderRecordsWithMetadata: the meta columns are the later writer's, for either
         # winner.
@@ -229,7 +232,7 @@ class RowMerger:
         if fill is Fill.REFERENCE_DEFAULT:
             small = default.kind in ("int", "long") and default.value in _ONE_OBJECT
             return _equal(values, default.value) if small or default.kind == "boolean" else None
-        # Avro reads text of a nullable field as Utf8, which never equals the String that a default is.
+        # Avro reads text of a nullable field as Utf8, which never equals a default: that is a String.
         return None if default.kind == "string" and default.nullable else _equal(values, default.value)
 
 

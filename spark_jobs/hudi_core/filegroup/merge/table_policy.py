@@ -1,8 +1,8 @@
-"""Which merge rules (winning_version.py) a table has by its properties (HoodieTableConfig, DeleteContext): merge mode,
-payload class, delete marks; as values, as no class is ever loaded.
+"""Finds a table's merge rules (winning_version.py) in its properties (HoodieTableConfig, DeleteContext): merge mode,
+payload class, delete marks. They are values, and no class is ever loaded.
 
 They depend on the Hudi release that keeps the table. Hudi 0.15 merges table version 6 by payload classes. Hudi 1.x
-merges by record merge modes, and by payload classes in CUSTOM mode, where 1.0 differs from 1.1 and later; it keeps a
+merges by record merge modes, and by payload classes in CUSTOM mode, where 1.0 differs from 1.1 and later. It keeps a
 version 6 table that has properties of 1.x. docs/use/merge.md describes the rules for users.
 """
 
@@ -31,7 +31,7 @@ class Payload(str, Enum):
 
 
 class Fill(str, Enum):
-    """Which fields of a row that wins over another take that one's value."""
+    """Which fields of a winning row take the value of the other row."""
 
     NOTHING = "nothing"
     NULL = "null"
@@ -49,13 +49,13 @@ class Fill(str, Enum):
 TOASTED_VALUE = "__debezium_unavailable_value"
 MARKER_OF = {Payload.POSTGRES: TOASTED_VALUE}
 POSTGRES_ORDER = "_event_lsn"
-"""What PostgresDebeziumAvroPayload compares a log record and a base row by, whatever the table's ordering field."""
+"""The column by which PostgresDebeziumAvroPayload compares a log record and a base row, for any ordering field."""
 FILL_OF = {Payload.NON_DEFAULTS: Fill.DEFAULT, Payload.PARTIAL_UPDATE: Fill.NULL, Payload.POSTGRES: Fill.MARKER}
 
 
 def payload_of(name: str | None, ordering_fields: tuple[str, ...], *, default: Payload, path: str) -> Payload:
-    """The payload class of this name; `default` for none. Raises UnsupportedError naming the class, with `path`, for an
-    unknown one, and where it would compare by another column than the table's ordering field.
+    """Returns the payload class of this name, or `default` for none. Raises UnsupportedError naming the class, with
+    `path`, for an unknown class, and for a class that would compare by another column than the table's ordering field.
     """
     try:
         payload = Payload(name) if name else default
@@ -79,18 +79,18 @@ def payload_of(name: str | None, ordering_fields: tuple[str, ...], *, default: P
 MERGE_MODE_KEY = "hoodie.record.merge.mode"
 STRATEGY_KEY = "hoodie.record.merge.strategy.id"
 STRATEGY_KEY_0_15 = "hoodie.compaction.record.merger.strategy"
-"""Written to every version 6 table by Hudi 0.15, which merges by the payload class where it is EVENT_TIME_STRATEGY."""
+"""Hudi 0.15 writes it to every version 6 table, and merges by the payload class when it is EVENT_TIME_STRATEGY."""
 STRATEGY_OPTION_0_15 = "hoodie.datasource.write.record.merger.strategy"
 ORDERING_FIELDS_KEY = "hoodie.table.ordering.fields"
-"""The name of the ordering column's key in Hudi 1.1 and later; 1.0 and 0.15 know only the older key."""
+"""The key of the ordering column's name in Hudi 1.1 and later; 1.0 and 0.15 know only the older key."""
 PARTIAL_UPDATE_KEY = "hoodie.table.partial.update.mode"
 _HUDI_1_KEYS = (STRATEGY_KEY, MERGE_MODE_KEY, ORDERING_FIELDS_KEY, "hoodie.table.keygenerator.type")
-"""Properties that only Hudi 1.x writes: a version 6 table that has one is kept by 1.x."""
+"""Properties that only Hudi 1.x writes. Hudi 1.x keeps a version 6 table that has one of them."""
 PROPERTY_PREFIX = "hoodie.record.merge.property."
 DELETE_FIELD_KEY = "hoodie.payload.delete.field"
 DELETE_MARKER_KEY = "hoodie.payload.delete.marker"
 UNAVAILABLE_KEY = "hoodie.write.partial.update.unavailable.value"
-"""What FILL_UNAVAILABLE takes for unavailable; kept behind PROPERTY_PREFIX."""
+"""The key of the value that FILL_UNAVAILABLE takes for unavailable. It follows PROPERTY_PREFIX."""
 
 EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
@@ -119,7 +119,7 @@ _BY_STRATEGY = {EVENT_TIME_STRATEGY: Mode.EVENT_TIME_ORDERING, COMMIT_TIME_STRAT
 
 @dataclass(frozen=True, slots=True)
 class DeleteMark:
-    """A row is a delete when `column`, as text (true, false), is one of `values`; `any_case`: of any case."""
+    """A row is a delete when `column`, as text (true, false), is one of `values`, in any case with `any_case`."""
 
     column: str
     values: tuple[str, ...]
@@ -127,8 +127,8 @@ class DeleteMark:
 
 
 def resolve_mode(config: TableConfig) -> Mode:
-    """The table's property, else inferred from payload class, strategy and ordering field
-    (HoodieTableConfig.inferMergingConfigsForPreV9Table): up to version 7 the payload class takes precedence over the
+    """Returns the table's property, or infers the mode from payload class, strategy and ordering field
+    (HoodieTableConfig.inferMergingConfigsForPreV9Table). Up to version 7, the payload class takes precedence over the
     strategy. Raises UnsupportedError for a custom merger class, ConfigError for a mode that does not exist.
     """
     name = config.raw.get(MERGE_MODE_KEY)
@@ -152,9 +152,9 @@ def resolve_mode(config: TableConfig) -> Mode:
 
 
 def check_strategy_0_15(given: Mapping[str, str], *, hudi_1: bool, path: str) -> None:
-    """Raises UnsupportedError where the properties or options of a version 6 table choose a merger class of a user.
-    Hudi 0.15 merges by the class of that strategy (HoodieRecordUtils.createRecordMerger), else by the payload class;
-    its own mergers have EVENT_TIME_STRATEGY alone.
+    """Raises UnsupportedError when the properties or options of a version 6 table choose a merger class of a user. Hudi
+    0.15 merges by the class of that strategy (HoodieRecordUtils.createRecordMerger), else by the payload class; its own
+    mergers have EVENT_TIME_STRATEGY alone.
     """
     known = _STRATEGIES if hudi_1 else {EVENT_TIME_STRATEGY}
     for name in (STRATEGY_KEY_0_15, STRATEGY_OPTION_0_15):
@@ -172,7 +172,7 @@ def _unknown_merger(name: str, strategy: str, path: str) -> UnsupportedError:
 
 
 def merge_properties(given: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a merge: the table's `hoodie.record.merge.property.` ones take precedence over all others."""
+    """Returns the properties of a merge. The table's `hoodie.record.merge.property.` ones come first."""
     kept = {
         name.removeprefix(PROPERTY_PREFIX): value for name, value in given.items() if name.startswith(PROPERTY_PREFIX)
     }
@@ -180,10 +180,10 @@ def merge_properties(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def delete_marks(properties: Mapping[str, str], payload: Payload, *, hudi_1: bool, path: str) -> tuple[DeleteMark, ...]:
-    """What marks a row as deleted: `_hoodie_is_deleted`, the operation, the table's marker, and the payload class's. In
-    Hudi 0.15 a marker of the table replaces `_hoodie_is_deleted` and only DefaultHoodieRecordPayload evaluates it, of a
-    top-level column; 1.x evaluates both (RecordContext.isCustomDeleteRecord). Raises ConfigError for a field without a
-    marker, or the reverse.
+    """Returns the marks of deleted rows: `_hoodie_is_deleted`, the operation, the table's marker, and the payload
+    class's mark. In Hudi 0.15, a marker of the table replaces `_hoodie_is_deleted`, and only DefaultHoodieRecordPayload
+    evaluates it, in a top-level column; 1.x evaluates both (RecordContext.isCustomDeleteRecord). Raises ConfigError for
+    a field without a marker, and in 1.x for a marker without a field.
     """
     marks = [DeleteMark(IS_DELETED, ("true",)), DeleteMark(OPERATION, ("D", "-U") if hudi_1 else ("D",))]
     field, marker = properties.get(DELETE_FIELD_KEY), properties.get(DELETE_MARKER_KEY)
@@ -203,7 +203,7 @@ def delete_marks(properties: Mapping[str, str], payload: Payload, *, hudi_1: boo
 
 
 class Rules(str, Enum):
-    """The release and the mode whose way of folding is in force."""
+    """The release and the mode whose rules of folding apply."""
 
     PAYLOAD_0_15 = "payload_0_15"
     """HoodieMergedLogRecordScanner and the payload class (Hudi 0.15)."""
@@ -220,11 +220,11 @@ class Rules(str, Enum):
 @dataclass(frozen=True, slots=True)
 class MergePolicy:
     """What a merge needs to know of a table. `key_fields` are the columns that hold the record key. `ordering_fields`
-    is empty when rows of a key are ordered by arrival alone. `fill` is which fields of a row are filled from the row
-    that it wins over, `fill_marker` the text of Fill.MARKER. `string_deletes_win`: Hudi 1.0 takes a delete with a text
-    ordering value as newer than any record before it. `function` names the registered function of Rules.FUNCTION.
-    `by_position`: where log blocks name rows of the base file, these are merged, and not the first ones with the
-    records' keys.
+    is empty when only arrival orders the rows of a key. `fill` says which fields of a row are filled from the row that
+    it wins over; `fill_marker` is the text of Fill.MARKER. With `string_deletes_win`, a delete with a text ordering
+    value is newer than any record before it, as in Hudi 1.0. `function` names the registered function of
+    Rules.FUNCTION. With `by_position`, the rows of the base file that log blocks name are merged, and not the first
+    ones with the records' keys.
     """
 
     key_fields: tuple[str, ...]
@@ -240,7 +240,7 @@ class MergePolicy:
 
     @property
     def is_hudi_1(self) -> bool:
-        """Whether Hudi 1.x's meaning of null and default ordering values is in force."""
+        """Whether null and default ordering values have Hudi 1.x's meaning."""
         return self.rules is not Rules.PAYLOAD_0_15
 
     @property
@@ -253,9 +253,10 @@ class MergePolicy:
 
     @staticmethod
     def for_table(config: TableConfig, options: Mapping[str, str] | None = None) -> MergePolicy:
-        """`options` may hold `airflow_hudi.merge.function` and `hoodie.payload.delete.*`, which Hudi keeps in no
-        properties before table version 9. Raises UnsupportedError naming a payload class or merge strategy that this
-        engine does not implement, ConfigError for properties that contradict each other.
+        """Returns the policy of a table. `options` may hold `airflow_hudi.merge.function` and
+        `hoodie.payload.delete.*`, which Hudi keeps in no properties before table version 9. Raises UnsupportedError
+        naming a payload class or merge strategy that this engine does not implement, ConfigError for properties that
+        contradict each other.
         """
         settings = {**config.raw, **(options or {})}
         function = MERGE_FUNCTION.read(options or {})
@@ -300,7 +301,7 @@ def _by_mode(bare: MergePolicy, config: TableConfig, settings: Mapping[str, str]
 
 
 def _fill_of_mode(mode: str, path: str) -> Fill:
-    """PartialUpdateHandler.partialMerge: the modes KEEP_VALUES and FILL_DEFAULTS change nothing there."""
+    """Returns the fill of a mode (PartialUpdateHandler.partialMerge). KEEP_VALUES and FILL_DEFAULTS change nothing."""
     modes = {"IGNORE_DEFAULTS": Fill.REFERENCE_DEFAULT, "FILL_UNAVAILABLE": Fill.MARKER}
     modes |= {"KEEP_VALUES": Fill.NOTHING, "FILL_DEFAULTS": Fill.NOTHING}
     if mode not in modes:
@@ -309,8 +310,8 @@ def _fill_of_mode(mode: str, path: str) -> Fill:
 
 
 def key_fields(config: TableConfig) -> tuple[str, ...]:
-    """The columns of stored rows that make the record key: the key fields of a table without meta columns
-    (HoodieTableConfig.getRecordKeyFields). Raises UnsupportedError where there are none.
+    """Returns the columns of stored rows that make the record key. In a table without meta columns, they are the key
+    fields (HoodieTableConfig.getRecordKeyFields). Raises UnsupportedError when there are none.
     """
     if config.populate_meta_fields:
         return (RECORD_KEY,)

@@ -1,7 +1,7 @@
-"""Merge functions of the user, in Python over Arrow batches, by the name that they were registered under.
+"""Keeps merge functions of the user, in Python over Arrow batches, by their registered names.
 
 The option `airflow_hudi.merge.function` chooses one; nothing in a table ever does. A function is registered in the
-process that merges: on Spark that is every executor's Python worker, so register it when your module is imported and
+process that merges. On Spark, that is every executor's Python worker: register it when your module is imported, and
 ship the module with the job.
 """
 
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from hudi_core.errors import ConfigError
 
 MergeFunction: TypeAlias = Callable[[pa.RecordBatch, pa.RecordBatch], "tuple[pa.RecordBatch, NDArray[np.bool_] | None]"]
-"""Given older and newer versions of the same keys, row by row, returns merged rows and which are deleted (None: none),
-of one schema and one length. It is called with many keys at once, and again for keys of three versions and more, with
-what it returned as the older version.
+"""Takes older and newer versions of the same keys, row by row. Returns merged rows, and which are deleted (None: none).
+All have one schema and one length. It is called with many keys at once. For keys of three versions and more it is
+called again, with its result as the older version.
 """
 
 _OPTION = "airflow_hudi.merge.function"
@@ -29,7 +29,7 @@ _functions: dict[str, MergeFunction] = {}
 
 
 def register_merger(name: str, function: MergeFunction) -> None:
-    """Registers `function` in this process. Raises ConfigError for a name that is empty or another's."""
+    """Registers `function` in this process. Raises ConfigError for a bad name, or one that another function has."""
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is no name for a merge function", remedy="letters, digits, _, . and - make a name")
     if _functions.setdefault(name, function) is not function:
@@ -38,7 +38,7 @@ def register_merger(name: str, function: MergeFunction) -> None:
 
 
 def merger_named(name: str) -> MergeFunction:
-    """Raises ConfigError when this process has none of the name."""
+    """Returns the function of a name. Raises ConfigError when this process has none."""
     if name not in _functions:
         known = ", ".join(sorted(_functions)) or "none"
         remedy = "call register_merger in the module that the job imports"
@@ -47,7 +47,7 @@ def merger_named(name: str) -> MergeFunction:
 
 
 def apply_merger(name: str, older: pa.RecordBatch, newer: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.bool_]]:
-    """Calls the function. Raises ConfigError naming it where what it returns has another schema or length."""
+    """Calls the function. Raises ConfigError naming it when its result has another schema or length."""
     result = merger_named(name)(older, newer)
     merged, deleted = result if isinstance(result, tuple) and len(result) == 2 else (None, None)
     if (

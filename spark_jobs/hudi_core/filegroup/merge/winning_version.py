@@ -1,11 +1,11 @@
-"""Which version of a row wins: by EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING, CUSTOM, or the payload of 0.15; of two,
-and of all log records and deletes of a file group, of which one version per key is left.
+"""Decides which version of a row wins: of two, and of all log records and deletes of a file group, of which one version
+per key is left. The rule is EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING, CUSTOM, or the payload class of 0.15.
 
-table_policy.py says which of these a table has, ordering_values.py how ordering values compare. The rules are NumPy
-over many pairs of an older version, a newer one, and whether the older one's ordering value is the greater (`above`);
-each names Hudi's code for the same question. The two most frequent ones have a form of their own over all events at
-once (`winners`, `event_time_winners`, `last_events`). Where two rows may become one, `fold_in_rounds` takes one event
-of each key per round.
+table_policy.py says which rule a table has, ordering_values.py how ordering values compare. The rules are NumPy over
+many pairs. A pair is an older version, a newer one, and whether the older one's ordering value is the greater
+(`above`). Each rule names Hudi's code for the same question. The two most frequent rules also have a form over all
+events at once (`winners`, `event_time_winners`, `last_events`). When two rows may become one, `fold_in_rounds` takes
+one event of each key per round.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ Kinds = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 
 _BY_ORDER = frozenset({Payload.DEFAULT, Payload.EVENT_TIME, Payload.PARTIAL_UPDATE, Payload.POSTGRES})
-"""Payload classes that compare ordering values when a log record meets what is stored."""
+"""Payload classes that compare ordering values when a log record meets a stored row."""
 
 
 class Kind(IntEnum):
-    """The form of a version of a row. FLAGGED is a log record whose own delete mark is set, TYPED_DELETE a delete entry
-    with an ordering value that compares with records', NATURAL_DELETE one that wins over all before it: without such a
-    value, and in Hudi 1.x a flagged record with the default one (BufferedRecord.isCommitTimeOrderingDelete).
+    """The form of a version of a row. FLAGGED is a log record whose own delete mark is set. TYPED_DELETE is a delete
+    entry with an ordering value that compares with those of records. NATURAL_DELETE wins over all before it: a delete
+    entry without such a value, and in Hudi 1.x a flagged record with the default one
+    (BufferedRecord.isCommitTimeOrderingDelete).
     """
 
     RECORD = 0
@@ -42,7 +43,9 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`replace`: the newer version wins, else the older; `merge`: the winner's fields are filled from the other's."""
+    """The result for pairs of versions. `replace`: the newer version wins, else the older one. `merge`: the winner's
+    fields are filled from the other version.
+    """
 
     replace: Mask
     merge: Mask
@@ -51,8 +54,9 @@ class Step:
 def log_step(
     policy: MergePolicy, old: Kinds, new: Kinds, above: Mask, *, compared: bool = True, deletes_win: bool = False
 ) -> Step:
-    """Of two versions in log files. `compared` is Ordering.same_class. `deletes_win`: a delete entry's value has
-    another class than a record's, so it wins over all before it, and later versions compare with it (text in Hudi 1.0).
+    """Returns the step for two versions in log files. `compared` is Ordering.same_class. With `deletes_win`, a delete
+    entry's value has another class than a record's (text in Hudi 1.0): the entry wins over all before it, and later
+    versions compare with it.
     """
     if policy.rules is Rules.PAYLOAD_0_15:
         return _payload_0_15_logs(policy.payload, old, new, above)
@@ -69,7 +73,9 @@ def log_step(
 
 
 def base_step(policy: MergePolicy, new: Kinds, above: Mask, *, compared: bool = True) -> Step:
-    """Of a base row and what the logs have left of its key: in Hudi 1.x as of a record and a newer version in logs."""
+    """Returns the step for a base row and the version that the logs have of its key. In Hudi 1.x, it is that of a
+    record and a newer version in logs.
+    """
     if policy.rules is Rules.PAYLOAD_0_15:
         return _payload_0_15_base(policy.payload, new, above, compared)
     record = np.full(len(new), Kind.RECORD, dtype=np.uint8)
@@ -85,9 +91,9 @@ def compares_with_base(policy: MergePolicy) -> bool:
 
 
 def _payload_0_15_logs(payload: Payload, old: Kinds, new: Kinds, above: Mask) -> Step:
-    """HoodieMergedLogRecordScanner with OverwriteWithLatestAvroPayload.preCombine. A record after a delete restores the
-    key, whatever the delete's ordering value. PartialUpdateAvroPayload.preCombine merges two records both ways, but a
-    newer deleted one stays as it is.
+    """Follows HoodieMergedLogRecordScanner with OverwriteWithLatestAvroPayload.preCombine. A record after a delete
+    restores the key, for any ordering value of the delete. PartialUpdateAvroPayload.preCombine merges two records both
+    ways, but a newer deleted record stays as it is.
     """
     replace = ~((old <= Kind.FLAGGED) & above) | (new == Kind.NATURAL_DELETE)
     if payload is not Payload.PARTIAL_UPDATE:
@@ -97,8 +103,9 @@ def _payload_0_15_logs(payload: Payload, old: Kinds, new: Kinds, above: Mask) ->
 
 
 def _payload_0_15_base(payload: Payload, new: Kinds, above: Mask, compared: bool) -> Step:
-    """HoodieRecordPayload.combineAndGetUpdateValue: a delete entry is never compared with the base, a flagged record
-    not where the class checks the flag first (EventTimeAvroPayload, PartialUpdateAvroPayload).
+    """Follows HoodieRecordPayload.combineAndGetUpdateValue. A delete entry is never compared with the base row. A
+    flagged record is not compared when the class checks the flag first (EventTimeAvroPayload,
+    PartialUpdateAvroPayload).
     """
     wins = _payload_wins(payload, above, compared)
     by_order = Kind.FLAGGED if payload in (Payload.DEFAULT, Payload.POSTGRES) else Kind.RECORD
@@ -107,15 +114,15 @@ def _payload_0_15_base(payload: Payload, new: Kinds, above: Mask, compared: bool
 
 
 def _completed(payload: Payload, replace: Mask) -> Mask:
-    """Where a payload class merges two rows into one: always, never, or (Postgres) where the newer one wins."""
+    """Whether a payload class merges each two rows into one: always, never, or (Postgres) when the newer one wins."""
     if payload in (Payload.NON_DEFAULTS, Payload.PARTIAL_UPDATE):
         return np.ones(len(replace), dtype=np.bool_)
     return replace if payload is Payload.POSTGRES else np.zeros(len(replace), dtype=np.bool_)
 
 
 def _event_time(old: Kinds, new: Kinds, above: Mask, deletes_win: bool) -> Mask:
-    """Where the newer version wins (BufferedRecordMergerFactory.shouldKeepNewerRecord): also on equal values. A natural
-    delete wins over all before it and loses to any row after it; an entry after it changes nothing.
+    """Whether each newer version wins (BufferedRecordMergerFactory.shouldKeepNewerRecord), also on equal values. A
+    natural delete wins over all before it and loses to any row after it; a delete entry after it changes nothing.
     """
     entry = new == Kind.TYPED_DELETE
     wins = ~above | (new == Kind.NATURAL_DELETE) | (old == Kind.NATURAL_DELETE)
@@ -124,12 +131,12 @@ def _event_time(old: Kinds, new: Kinds, above: Mask, deletes_win: bool) -> Mask:
 
 
 def _modes(replace: Mask, old: Kinds, new: Kinds) -> Step:
-    """Two rows are merged by their fields, in every mode (PartialUpdateHandler.partialMerge); deletes are not."""
+    """Returns a step that merges two rows by fields in every mode (Hudi's partialMerge), but no deletes."""
     return Step(replace, (old == Kind.RECORD) & (new == Kind.RECORD))
 
 
 def _custom_1_0(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared: bool) -> Step:
-    """FileGroupRecordBuffer.doProcessNextDataRecord and merge of Hudi 1.0: deletes are ordered as in event-time
+    """Follows FileGroupRecordBuffer.doProcessNextDataRecord and merge of Hudi 1.0: deletes are ordered as in event-time
     ordering, two rows go through combineAndGetUpdateValue.
     """
     deleted = (old != Kind.RECORD) | (new != Kind.RECORD)
@@ -139,9 +146,8 @@ def _custom_1_0(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared:
 
 
 def _custom_1_1(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared: bool) -> Step:
-    """HoodieAvroRecordMerger.merge of Hudi 1.1 and later: without an older row the newer version wins, else
-    combineAndGetUpdateValue decides, by a delete's ordering value only in DefaultHoodieRecordPayload and its
-    subclasses.
+    """Follows HoodieAvroRecordMerger.merge of Hudi 1.1 and later. Without an older row the newer version wins, else
+    combineAndGetUpdateValue decides. Only DefaultHoodieRecordPayload and its subclasses use a delete's ordering value.
     """
     free = (new == Kind.NATURAL_DELETE) | (old >= Kind.TYPED_DELETE)
     by_order = _payload_wins(payload, above, compared)
@@ -157,7 +163,7 @@ def _custom_1_1(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared:
 
 
 def _payload_wins(payload: Payload, above: Mask, compared: bool) -> Mask:
-    """Where combineAndGetUpdateValue takes the newer row; PartialUpdateAvroPayload compares one class only."""
+    """Whether combineAndGetUpdateValue takes each newer row. PartialUpdateAvroPayload compares within a class only."""
     if payload not in _BY_ORDER or (payload is Payload.PARTIAL_UPDATE and not compared):
         return np.ones(len(above), dtype=np.bool_)
     return ~above
@@ -166,14 +172,14 @@ def _payload_wins(payload: Payload, above: Mask, compared: bool) -> Mask:
 _Ints = NDArray[np.int64]
 _NONE = np.int64(-1)
 Merge: TypeAlias = Callable[[_Ints, _Ints, Mask], "tuple[_Ints, Kinds]"]
-"""Given the rows of two versions and where the newer one wins, returns the merged rows and their kinds."""
+"""Takes the rows of two versions and whether the newer one wins. Returns the merged rows and their kinds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """What the logs hold, in merge order. `codes`: the key of each event, 0 ≤ code < `key_count`, every key at least
-    once; `ranks`: integers that order the ordering values as Java's compareTo does, ignored for natural deletes;
-    `rows`: the row in the payload store, -1 for delete entries; `unordered`: records whose ordering value is null,
+    """The versions in the logs, in merge order. `codes`: the key of each event, 0 ≤ code < `key_count`, every key at
+    least once. `ranks`: integers that order the ordering values as Java's compareTo does, ignored for natural deletes.
+    `rows`: the row in the payload store, -1 for delete entries. `unordered`: records whose ordering value is null,
     which compares with no other.
     """
 
@@ -195,7 +201,7 @@ class Folded:
 
 
 class _Groups:
-    """Events sorted by key: `order` are their places among all, those of a key `sizes` many from `starts`."""
+    """Events sorted by key. `order` has their places among all. Each key has `sizes` events from `starts` on."""
 
     def __init__(self, events: Events) -> None:
         self.order = np.argsort(events.codes, kind="stable")
@@ -217,28 +223,28 @@ class _Groups:
         return np.arange(len(self.order))
 
     def last(self, mask: NDArray[np.bool_]) -> _Ints:
-        """Per key the position of the last event in `mask`, or -1."""
+        """Returns, per key, the position of the last event in `mask`, or -1."""
         positions: _Ints = np.maximum.reduceat(np.where(mask, self.position, _NONE), self.starts)
         return positions
 
     def last_greatest(self, live: NDArray[np.bool_]) -> _Ints:
-        """Per key the position of the last event in `live` with the greatest rank, or -1."""
+        """Returns, per key, the position of the last event in `live` with the greatest rank, or -1."""
         lowest = np.iinfo(np.int64).min
         greatest = np.maximum.reduceat(np.where(live, self.ranks, lowest), self.starts)
         return self.last(live & (self.ranks == np.repeat(greatest, self.sizes)))
 
 
 def last_events(events: Events) -> _Ints:
-    """COMMIT_TIME_ORDERING."""
+    """Returns the last event of every key (COMMIT_TIME_ORDERING)."""
     result = np.empty(events.key_count, dtype=np.int64)
     result[events.codes] = np.arange(len(events.codes))
     return result
 
 
 def winners(events: Events, policy: MergePolicy, merge: Merge) -> _Ints:
-    """The winning event of every key by the rule of Hudi 0.15 (HoodieMergedLogRecordScanner). It is that of
-    EVENT_TIME_ORDERING but for typed deletes, behind which a record always restores the key: keys that have one are
-    folded event by event.
+    """Returns the winning event of every key by the rule of Hudi 0.15 (HoodieMergedLogRecordScanner). It differs from
+    EVENT_TIME_ORDERING in typed deletes, after which a record always restores the key. Keys that have a typed delete
+    are folded event by event.
     """
     chosen = event_time_winners(events, deletes_win=False)
     folded = np.zeros(events.key_count, dtype=np.bool_)
@@ -252,9 +258,10 @@ def winners(events: Events, policy: MergePolicy, merge: Merge) -> _Ints:
 
 
 def event_time_winners(events: Events, *, deletes_win: bool) -> _Ints:
-    """The winning event of every key under EVENT_TIME_ORDERING (BufferedRecordMergerFactory of Hudi 1.1 and later): the
-    last of the greatest ordering values since the last natural delete, right after which delete entries change nothing.
-    With `deletes_win` a typed delete, too, wins over all before it, and later events compare with it.
+    """Returns the winning event of every key under EVENT_TIME_ORDERING (BufferedRecordMergerFactory of Hudi 1.1 and
+    later): the last one with the greatest ordering value since the last natural delete. Delete entries right after a
+    natural delete change nothing. With `deletes_win`, a typed delete also wins over all before it, and later events
+    compare with it.
     """
     if len(events.codes) == events.key_count:
         return last_events(events)
@@ -277,8 +284,8 @@ def fold_in_rounds(
     step: Callable[[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.bool_]], Step],
     merge: Merge,
 ) -> Folded:
-    """Folds each key's events in turn, where rows are merged and so each result depends on the one before. `step`
-    answers for pairs of kinds and whether the older ordering value is the greater.
+    """Folds each key's events in turn. Rows are merged, so each result depends on the one before. `step` decides by
+    pairs of kinds and whether the older ordering value is the greater.
     """
     groups = _Groups(events)
     winner = groups.order[groups.starts]
@@ -298,7 +305,7 @@ def fold_in_rounds(
         kinds[wins], rows[wins], winner[wins] = events.kinds[by], events.rows[by], by
         if len(both):
             keys = active[both]
-            # A merged row without an ordering value of its own has that of the other.
+            # A merged row without an ordering value takes that of the other row.
             other = np.where(taken.replace, old, new)[both]
             winner[keys] = np.where(events.unordered[winner[keys]] & (merged_rows != rows[keys]), other, winner[keys])
             rows[keys], kinds[keys] = merged_rows, merged_types

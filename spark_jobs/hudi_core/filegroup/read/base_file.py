@@ -1,8 +1,7 @@
-"""Base files: checked, and read as batches of the table's schema. The table's schema: schema_resolver.py.
+"""Checks base files, and reads them as batches of the table's schema (schema_resolver.py).
 
-Of tables that schema-on-read changed, columns are found by id (InternalSchemaMerger): a file's columns are renamed to
-the query's names first. `sources` are timeline.schemas's answer for the instant that wrote the file; empty ones
-change nothing.
+When schema-on-read changed a table, columns are found by id (InternalSchemaMerger): a file's columns first get the
+query's names. `sources` are timeline.schemas's answer for the instant that wrote the file; empty ones change nothing.
 """
 
 from __future__ import annotations
@@ -34,12 +33,13 @@ RowGroups = Callable[[pq.FileMetaData], "Sequence[int] | None"]
 BOOTSTRAP_INSTANT = "00000000000001"
 """The instant of files that a metadata-only bootstrap writes (HoodieTimeline.METADATA_BOOTSTRAP_INSTANT_TS)."""
 History = Sequence[Sequence[Any]]
-"""The schemas that a table had, as timeline.schemas.SchemaHistory.to_json gives them."""
+"""The schemas that a table had, in the form of timeline.schemas.SchemaHistory.to_json."""
 
 
 def refuse_skeleton(path: str) -> None:
-    """Raises UnsupportedError for a base file of a metadata-only bootstrap (HoodieBootstrapHandle): a column that it
-    lacks is in another table's file, not null. A bootstrap by full records writes whole files, by another instant.
+    """Raises UnsupportedError for a base file of a metadata-only bootstrap (HoodieBootstrapHandle). A column that the
+    file lacks is in another table's file, and is not null. A bootstrap by full records writes whole files, with another
+    instant.
     """
     if parse_base_file(path.rpartition("/")[2]).instant == BOOTSTRAP_INSTANT:
         message = "the file holds the _hoodie_ columns alone, of rows that a bootstrap left in another table's files"
@@ -49,8 +49,8 @@ def refuse_skeleton(path: str) -> None:
 
 @contextmanager
 def open_base_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
-    """The Parquet base file at `path`. Raises StorageNotFoundError when it is missing, CorruptFileError when it is no
-    whole Parquet file, UnsupportedError for ORC and HFile.
+    """Opens the Parquet base file at `path`. Raises StorageNotFoundError when it is missing, CorruptFileError when it
+    is no whole Parquet file, UnsupportedError for ORC and HFile.
     """
     extension = parse_base_file(path.rsplit("/", 1)[-1]).extension
     if extension != "parquet":
@@ -61,8 +61,8 @@ def open_base_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
 
 @contextmanager
 def open_replaced_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
-    """As open_base_file, of a file whose rows go into a new one. Raises UnsupportedError for change operations, which
-    the new file would lose, and for a bootstrap's file, which does not hold the rows.
+    """Opens a base file whose rows go into a new one, by open_base_file. Raises UnsupportedError for change operations,
+    which the new file would lose, and for a bootstrap's file, which does not hold the rows.
     """
     refuse_skeleton(path)
     with open_base_file(storage, path) as base:
@@ -82,8 +82,8 @@ def read_base_file(
     row_groups: RowGroups | None = None,
     history: History | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a base file of any format with the columns and types of `schema`, in the file's order. Columns that
-    the file lacks are null, narrower types are widened; with a schema `history`, columns are found by their ids.
+    """Yields the rows of a base file of any format with the columns and types of `schema`, in the file's order. Columns
+    that the file lacks are null, narrower types are widened. With a schema `history`, columns are found by their ids.
     `batch_bytes` and `row_groups` are for Parquet files only; an ORC file is read a stripe at a time. Raises
     StorageNotFoundError when the file is missing, CorruptFileError when it is not whole, UnsupportedError for a format
     that is not read and for a bootstrap's file.
@@ -115,7 +115,7 @@ def base_batches(
     row_groups: Sequence[int] | None = None,
     sources: Sequence[ColumnSource] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet base file, as read_base_file."""
+    """Yields the rows of a Parquet base file, as read_base_file does."""
     # At least one column is read, since a batch without columns has no rows.
     names = stored_names(schema.names, sources, file.schema.names, path=file.path) or file.schema.names[:1]
     for batch in file.batches(names, batch_rows, row_groups, batch_bytes=batch_bytes):
@@ -125,7 +125,7 @@ def base_batches(
 def _hfile_batches(
     storage: Storage, file: DataFile, schema: pa.Schema, batch_rows: int, sources: Sequence[ColumnSource]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of an HFile: each value is an Avro datum by the schema in the file info (HoodieAvroHFileReaderImplBase)."""
+    """Yields an HFile's rows: Avro data by the schema in the file info (HoodieAvroHFileReaderImplBase)."""
 
     def read_range(offset: int, length: int) -> bytes:
         return storage.read_range(file.path, ByteRange(offset, length))
@@ -144,8 +144,8 @@ def _hfile_batches(
 def stored_names(
     names: Sequence[str], sources: Sequence[ColumnSource], stored: Sequence[str], *, path: str
 ) -> list[str]:
-    """The names of the query's columns `names` in the file of the columns `stored`, without those that it lacks. Raises
-    UnsupportedError naming `path` for a column that it has twice but for case.
+    """Returns the file's names of the query's columns `names`, without those that it lacks. `stored` are the file's
+    columns. Raises UnsupportedError naming `path` for a column that the file has twice, differing in case.
     """
     by_name = {source.name: source.source for source in sources}
     sought = (by_name.get(name, name) for name in names)
@@ -153,7 +153,7 @@ def stored_names(
 
 
 def apply_sources(batch: pa.RecordBatch, sources: Sequence[ColumnSource]) -> pa.RecordBatch:
-    """The file's rows under the query's column names, nested ones too. No value is copied."""
+    """Returns the file's rows under the query's column names, nested ones too. No value is copied."""
     if not sources:
         return batch
     fields = _renamed_fields(list(batch.schema), sources)
@@ -163,7 +163,7 @@ def apply_sources(batch: pa.RecordBatch, sources: Sequence[ColumnSource]) -> pa.
 
 
 def rename_fields(schema: AvroSchema, sources: Sequence[ColumnSource]) -> AvroSchema:
-    """The Avro record schema of a log block with the query's field names, whose bytes are the same."""
+    """Returns the Avro record schema of a log block with the query's field names. The bytes of records stay."""
     if not sources:
         return schema
     names = _new_names([field["name"] for field in schema["fields"]], sources)
@@ -179,8 +179,8 @@ def rename_fields(schema: AvroSchema, sources: Sequence[ColumnSource]) -> AvroSc
 def _new_names(
     stored: Sequence[str], sources: Sequence[ColumnSource]
 ) -> Iterator[tuple[str, tuple[ColumnSource, ...]]]:
-    """The query's name of each of the file's columns, and the sources of the fields in it. A column that has the name
-    of one of the query's but not its id gets a name of its own.
+    """Yields the query's name of each of the file's columns, and the sources of the fields in it. A column that has the
+    name of one of the query's, but another id, gets a name of its own.
     """
     by_source = {source.source: source for source in sources if source.source is not None}
     names = {source.name for source in sources}
@@ -198,12 +198,12 @@ def _renamed_fields(fields: Sequence[pa.Field], sources: Sequence[ColumnSource])
 
 
 def _renamed(kind: pa.DataType, sources: Sequence[ColumnSource]) -> pa.DataType:
-    """A column's type with the query's names of fields; `sources` are the children of the column's."""
+    """Returns a column's type with the query's names of fields. `sources` are the children of the column's source."""
     if not sources:
         return kind
     if pa.types.is_struct(kind):
         within = _renamed_fields([kind.field(place) for place in range(kind.num_fields)], sources)
-        # Arrow reads a required field within a struct that is null as null, and views no null as required.
+        # Within a null struct, Arrow reads a required field as null, and it views no null as required.
         return pa.struct([field.with_nullable(True) for field in within])
     if pa.types.is_map(kind):
         return pa.map_(kind.key_type, kind.item_field.with_type(_renamed(kind.item_type, sources[-1].children)))
@@ -214,7 +214,7 @@ def _renamed(kind: pa.DataType, sources: Sequence[ColumnSource]) -> pa.DataType:
 
 
 def _type(kind: Any, sources: Sequence[ColumnSource]) -> Any:
-    """As _renamed, of an Avro type."""
+    """Returns an Avro type with the query's names of fields, as _renamed does for an Arrow type."""
     if not sources:
         return kind
     if isinstance(kind, list):

@@ -1,4 +1,4 @@
-"""The contents of scanned log blocks, read and passed to a merge block by block."""
+"""Reads the contents of scanned log blocks and passes them to a merge, block by block."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from hudi_core.storage.base import Storage
 from hudi_core.timeline.schemas import ColumnSource, sources_at
 
 PIECE_BYTES = 4 << 20
-"""The least bytes of an Avro block that are decoded at a time: memory does not depend on the block's size."""
+"""The least bytes of an Avro block that are decoded at a time, so that memory does not depend on the block's size."""
 _PIECE_SHARE = 32
-"""With a large budget pieces are this part of it: finding where records end is the costliest part of decoding."""
+"""With a large budget, pieces are this part of it: finding the ends of records is the costliest part of decoding."""
 _LENGTH = struct.Struct(">i")
 _BLOCK_HEAD = struct.Struct(">ii")
-"""Version and record count in front of an Avro block's records."""
+"""Version and record count before an Avro block's records."""
 
 
 def merge_logs(
@@ -49,9 +49,9 @@ def merge_logs(
     positions: Sequence[RecordPositions] | None = None,
 ) -> LogRecords:
     """Reads the scan's blocks in order and folds them; rows get the columns and types of `schema`. Close the result's
-    store. `history`: as for read_base_file. With `positions` (block_positions) versions of a row are those of a
-    position, else those of a key. Memory: `budget` bytes of rows, the keys of all records, and what one piece of a
-    block decodes to: a sixteenth of the budget, or half of that of a larger block.
+    store. `history` is that of read_base_file. With `positions` (block_positions), versions of a row have one position,
+    else one key. Memory: `budget` bytes of rows, the keys of all records, and a piece of a block, decoded: a sixteenth
+    of the budget, or half of that when the block is larger.
     """
     piece_bytes = max(PIECE_BYTES, budget // _PIECE_SHARE)
     merger = LogMerger(schema, policy, ordering, budget=budget)
@@ -83,9 +83,9 @@ def block_batches(
     piece_bytes: int | None = None,
     sources: Sequence[ColumnSource] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The records of a data block with the columns and types of `schema`; columns that Avro records lack have their
-    defaults (with_defaults), as in Hudi's readers of log files, not of base files. An Avro block of more than twice
-    `piece_bytes` is read piece by piece. Raises CorruptFileError or UnsupportedError naming the log file.
+    """Yields the records of a data block with the columns and types of `schema`. Columns that Avro records lack have
+    their defaults (with_defaults), as in Hudi's readers of log files, but not of base files. An Avro block of more than
+    twice `piece_bytes` is read piece by piece. Raises CorruptFileError or UnsupportedError naming the log file.
     """
     if block.type is BlockType.PARQUET_DATA:
         with ParquetBaseFile(io.BytesIO(block_content(storage, block)), block.path, storage.limits) as file:
@@ -104,7 +104,7 @@ def block_batches(
 
 
 def has_operations(blocks: Iterable[LogBlock]) -> bool:
-    """Whether any of the blocks holds change operations (`_hoodie_operation`), which a merge must see."""
+    """Whether any block holds change operations (`_hoodie_operation`), which a merge must see."""
     return any(f'"{OPERATION}"' in (block.schema or "") for block in blocks)
 
 
@@ -115,20 +115,20 @@ def _check_operation(names: Iterable[str], schema: pa.Schema, block: LogBlock) -
 
 
 def partial_columns(block: LogBlock, schema: pa.Schema, sources: Sequence[ColumnSource]) -> frozenset[str] | None:
-    """The columns of `schema` that the records of a partial update have; None for whole records."""
+    """Returns the columns of `schema` that the records of a partial update have; None for whole records."""
     if not block.is_partial:
         return None
     return block_columns(block, schema, sources)
 
 
 def block_columns(block: LogBlock, schema: pa.Schema, sources: Sequence[ColumnSource] = ()) -> frozenset[str]:
-    """The columns that a data block's records have, by their names in `schema`."""
+    """Returns the columns that a data block's records have, by their names in `schema`."""
     writer = rename_fields(parse_schema(block.schema or "", path=block.path), sources)
     return frozenset(spelled(field_names(writer), schema.names))
 
 
 def avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterator[tuple[int, memoryview, None]]:
-    """Records of an Avro block, each with its length in front, in pieces of whole records, with their number."""
+    """Yields number and bytes of an Avro block's records, in pieces of whole records. Each follows its length."""
     if block.content_length <= 2 * piece_bytes:
         count, records = avro_block_records(block_content(storage, block), path=block.path)
         yield count, records, None
@@ -156,7 +156,7 @@ def _missing(rest: bytes) -> int:
 
 
 def _whole_records(data: bytes, limit: int, block: LogBlock) -> tuple[int, int]:
-    """How many whole records `data` starts with, at most `limit`, and where they end: 1.1 µs each."""
+    """Returns how many whole records `data` starts with, up to `limit`, and their end. It takes 1.1 µs a record."""
     count = end = 0
     stop, unpack = len(data), _LENGTH.unpack_from
     while count < limit and end + 4 <= stop:
@@ -177,8 +177,8 @@ def _hfile_pieces(storage: Storage, block: LogBlock) -> Iterator[tuple[int, memo
 
 
 def _with_keys(batch: pa.RecordBatch, keys: list[bytes], path: str) -> pa.RecordBatch:
-    """Gives the records their cells' keys where a writer left the key out of the record. Elsewhere the cell's key may
-    be a running number (HoodieHFileDataBlock.serializeRecords, `useIntegerKey`).
+    """Gives records their cells' keys when a writer left the key out of the record. Otherwise the cell's key may be a
+    running number (HoodieHFileDataBlock.serializeRecords, `useIntegerKey`).
     """
     index = batch.schema.get_field_index(RECORD_KEY)
     if index < 0:
@@ -195,7 +195,7 @@ def _with_keys(batch: pa.RecordBatch, keys: list[bytes], path: str) -> pa.Record
 
 
 def block_content(storage: Storage, block: LogBlock) -> bytes:
-    """A block's whole content. Raises SizeLimitError before it is read, CorruptFileError for one that is cut."""
+    """Returns a block's whole content. Raises SizeLimitError before reading it, CorruptFileError when it is cut."""
     storage.limits.check(Limit.LOG_BLOCK, block.content_length, block.path, what="a log block")
     return _read(block, 0, block.content_length)
 

@@ -1,10 +1,10 @@
-"""The first pass over a slice's log files: which blocks count, and in which order they merge
-(AbstractHoodieLogRecordReader of Hudi 0.15, BaseHoodieLogRecordReader of 1.x). In the metadata table:
-metadata_table/instants.py.
+"""The first pass over a slice's log files. It decides which blocks count, and in which order they merge
+(AbstractHoodieLogRecordReader of Hudi 0.15, BaseHoodieLogRecordReader of 1.x). metadata_table/instants.py decides it in
+the metadata table.
 
-Frames and headers are read. Blocks are queued in file order; a rollback command removes the queued blocks of the
-instant it names, and every queued corrupt block. At a block that is newer than the query's instant Hudi 0.15 ends the
-scan; 1.x skips the block, and obeys rollback commands however new they are.
+The scan reads frames and headers, and queues blocks in file order. A rollback command removes the queued blocks of the
+instant that it names, and every queued corrupt block. At a block that is newer than the query's instant, Hudi 0.15 ends
+the scan; 1.x skips the block, and obeys rollback commands of any age.
 """
 
 from __future__ import annotations
@@ -25,23 +25,22 @@ from hudi_core.view.file_group import DataFile
 from hudi_core.view.slicing import PENDING_WRITES
 
 IsCommitted = Callable[[str], bool]
-"""Whether blocks of an instant count: CommittedInstants, but in the metadata table metadata_table.instants."""
+"""Whether blocks of an instant count: CommittedInstants, but metadata_table.instants in the metadata table."""
 
 DATA_TYPES: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 _SMALL: Final = 64 << 10
-"""Bytes that the scan reads of a file at once (codec.log.blocks): what it has of a small file need not be read again.
-"""
+"""Bytes of a file that the scan reads at once (codec.log.blocks). So a small file is read only once."""
 _MOST_KEPT: Final = 8 << 20
-"""Bytes of small files that one scan keeps."""
+"""The most bytes of small files that one scan keeps."""
 AFTER_ALL: Final = "9" * 20
-"""Later than every instant: which blocks count is decided by their instants alone."""
+"""A time later than every instant: the blocks' instants alone then decide which blocks count."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedInstants:
-    """Answers "is this instant committed?": whether it is a completed commit, deltacommit or replacecommit, or older
-    than the first of them (archived), unless it is inflight. `inflight` also holds instants that are only requested,
-    and log compactions: what the timeline shows as pending is never committed, however old.
+    """Says whether an instant is committed: it is a completed commit, deltacommit or replacecommit, or older than the
+    first of them (archived), unless it is inflight. `inflight` also holds instants that are only requested, and log
+    compactions. An instant that the timeline shows as pending is never committed, however old.
     """
 
     completed: frozenset[str]
@@ -54,7 +53,7 @@ class CommittedInstants:
         return instant in self.completed or (self.start is not None and instant < self.start)
 
     def up_to(self, instant: str, *, inclusive: bool = True) -> CommittedInstants:
-        """The same answers for instants requested up to `instant`, or before it; later ones are not committed."""
+        """Returns the same answers for instants up to `instant`, or before it; later ones are not committed."""
         completed = frozenset(time for time in self.completed if time < instant)
         start = None if self.start is None else min(self.start, instant)
         return CommittedInstants(
@@ -69,16 +68,16 @@ class CommittedInstants:
 
 
 def latest_read_instant(timeline: Timeline) -> str | None:
-    """The last completed commit, up to which a snapshot query reads log blocks; None for a table without any."""
+    """Returns the last completed commit, up to which a snapshot query reads log blocks; None without commits."""
     last = timeline.commits().last()
     return None if last is None else last.requested_time
 
 
 def latest_compaction_instant(timeline: Timeline) -> str | None:
-    """The instant up to which a log compaction plans log blocks: the last completed commit or rollback, whose command
-    blocks are obeyed; None without any. A replacecommit counts, though not for Hudi (HoodieCompactor.getMaxInstantTime
-    of 0.15): behind an archival of the deltacommits it may be all that is left, where Hudi fails, or all that is newer,
-    where Hudi drops their log records.
+    """Returns the instant up to which a log compaction plans log blocks: the last completed commit or rollback, whose
+    command blocks are obeyed; None without any. A replacecommit counts, but not for Hudi
+    (HoodieCompactor.getMaxInstantTime of 0.15). After an archival of the deltacommits it may be all that is left, and
+    Hudi fails; or all that is newer, and Hudi drops the deltacommits' log records.
     """
     last = timeline.completed().of_actions(*COMMIT_ACTIONS, Action.ROLLBACK).last()
     return None if last is None else last.requested_time
@@ -86,7 +85,7 @@ def latest_compaction_instant(timeline: Timeline) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ScanCounts:
-    """As HoodieWriteStat: `blocks` of any type, `rolled_back` blocks removed, `files` with a block."""
+    """Counts as in HoodieWriteStat: `blocks` of any type, `rolled_back` blocks removed, `files` with a block."""
 
     files: int = 0
     blocks: int = 0
@@ -96,8 +95,8 @@ class ScanCounts:
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """The data and delete blocks to merge, oldest first, and the corrupt blocks that no rollback removed;
-    `corrupt_removed` are those that one removed: whether they were of its write is unknown.
+    """The data and delete blocks to merge, oldest first, and the corrupt blocks that no rollback removed.
+    `corrupt_removed` are the ones that a rollback removed; whether they were of the rolled back write is unknown.
     """
 
     blocks: tuple[LogBlock, ...]
@@ -122,10 +121,10 @@ def scan_log_files(
     latest_instant: str | None,
     stop_at_newer: bool = True,
 ) -> ScanResult:
-    """Scans `log_files`, in scan order; with `latest_instant` None, of a table without a completed instant, it reads
-    none. `stop_at_newer`: whether the scan ends at the first newer block, as in Hudi 0.15. Raises StorageNotFoundError,
-    CorruptFileError for what is no log file or a block without instant, UnsupportedError for blocks that no base
-    table's log holds.
+    """Scans `log_files`, which are in scan order. With `latest_instant` None, for a table without a completed instant,
+    no block counts. With `stop_at_newer`, the scan ends at the first newer block, as in Hudi 0.15. Raises
+    StorageNotFoundError, CorruptFileError for a file that is no log file or a block without instant, UnsupportedError
+    for blocks that no base table's log holds.
     """
     blocks = log_blocks(storage, log_files, most_kept=_MOST_KEPT)
     return scan_blocks(blocks, is_committed, latest_instant=latest_instant, stop_at_newer=stop_at_newer)
@@ -140,11 +139,11 @@ def scan_blocks(
     types: Set[BlockType] = DATA_TYPES,
     remedy: str | None = None,
 ) -> ScanResult:
-    """The scan of blocks in file order, of which those of `types` are merged. Raises CorruptFileError for a block
-    without instant and UnsupportedError for one of another type, both with `remedy`.
+    """Scans blocks in file order; those of `types` are merged. Raises CorruptFileError for a block without instant and
+    UnsupportedError for a block of another type, both with `remedy`.
     """
     queued: dict[str, list[tuple[int, LogBlock]]] = {}
-    """By instant, with their places in file order: a log may have as many commands as blocks."""
+    """Blocks by instant, with their places in file order: a log may have as many commands as blocks."""
     queued_corrupt: list[CorruptBlock] = []
     removed: list[CorruptBlock] = []
     seen: set[str] = set()
@@ -176,8 +175,8 @@ def scan_blocks(
 def log_blocks(
     storage: Storage, log_files: Iterable[DataFile], *, most_kept: int = 0
 ) -> Iterator[LogBlock | CorruptBlock]:
-    """Every block of the log files, file by file; contents are not read, but of small files, up to `most_kept` bytes in
-    all: each is one request. Errors as scan_log_files.
+    """Yields every block of the log files, file by file. Contents are not read, except those of small files, up to
+    `most_kept` bytes in all: each of them is one request. Raises the errors of scan_log_files.
     """
     for file in log_files:
         read_at: ReadAt = partial(_read, storage, file.path)
@@ -188,8 +187,8 @@ def log_blocks(
 
 
 def has_counting_block(storage: Storage, log_file: DataFile, is_committed: IsCommitted) -> bool:
-    """Whether a log file holds rows or deletes of a committed instant, or rolls those of one back: another file changes
-    nothing that a reader sees. Errors as scan_log_files.
+    """Whether a log file holds rows or deletes of a committed instant, or rolls back those of one. Any other file
+    changes nothing that a reader sees. Raises the errors of scan_log_files.
     """
     instants = (
         block.target_instant_time if block.type is BlockType.COMMAND else _instant_of(block)
@@ -215,7 +214,7 @@ def _instant_of(block: LogBlock, remedy: str | None = None) -> str:
 
 
 def _target_of(command: LogBlock, remedy: str | None) -> str:
-    """The instant whose blocks a command removes; every command removes the corrupt blocks, too."""
+    """Returns the instant whose blocks a command removes. Every command also removes the corrupt blocks."""
     target = command.target_instant_time
     if not command.is_rollback or not target:
         message = f"log command block at byte {command.offset} is not a rollback of an instant"
@@ -224,8 +223,8 @@ def _target_of(command: LogBlock, remedy: str | None) -> str:
 
 
 def _place_compacted(blocks: list[LogBlock]) -> list[LogBlock]:
-    """Moves the output of log compactions to the place of the newest of its inputs, and drops the inputs
-    (scanInternalV2 of Hudi 0.15): it is written after blocks that are newer than what it merged.
+    """Moves the output of a log compaction to the place of its newest input, and drops the inputs (scanInternalV2 of
+    Hudi 0.15). The output is written after blocks that are newer than its inputs.
     """
     if not any(HeaderKey.COMPACTED_BLOCK_TIMES in block.headers for block in blocks):
         return blocks

@@ -1,9 +1,9 @@
-"""The values that a partition path holds (hive style, URL escapes, dates with slashes, times), and which columns a
-query reads from the path (HoodieHadoopFsRelationFactory, BaseHoodieTableFileIndex, Spark3ParsePartitionUtil). Which
-paths are safe: model/partition.py.
+"""Reads the values in a partition path (hive style, URL escapes, dates with slashes, times), and says which columns a
+query reads from the path (HoodieHadoopFsRelationFactory, BaseHoodieTableFileIndex, Spark3ParsePartitionUtil).
+model/partition.py says which paths are safe.
 
-The values of a path and of rows differ for empty values, which become `__HIVE_DEFAULT_PARTITION__` and are read as
-null, for timestamps that a writer put there as numbers, and for key generators that derive the path from the column.
+The values of a path and of rows differ in three cases: empty values, which become `__HIVE_DEFAULT_PARTITION__` and are
+read as null; timestamps that a writer put there as numbers; key generators that derive the path from the column.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ _HUDIS_PACKAGES = ("org.apache.hudi.", "org.apache.spark.sql.hudi.")
 _TIMESTAMP = ("TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator", "TIMESTAMP", "TIMESTAMP_AVRO")
 """Classes and types of key generators whose partition paths are times formatted from a column."""
 _CUSTOM = ("CustomKeyGenerator", "CustomAvroKeyGenerator", "CUSTOM", "CUSTOM_AVRO")
-"""Those whose partition fields have a type each, SIMPLE or TIMESTAMP."""
+"""Classes and types whose partition fields have a type each, SIMPLE or TIMESTAMP."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumns:
-    """`from_path` are read from the partition path and replace what rows hold; `as_text` are read from rows and turned
-    to text. `last` puts the columns of `from_path` behind all others, as Spark does of a file source.
+    """Where a query's partition columns come from. `from_path` are read from the partition path and replace what rows
+    hold. `as_text` are read from rows and turned to text. `last` puts the columns of `from_path` after all others, as
+    Spark does for a file source.
     """
 
     from_path: tuple[str, ...]
@@ -46,15 +47,15 @@ class PartitionColumns:
     last: bool
 
     def field(self, name: str, schema: pa.Schema) -> pa.Field:
-        """The field of a column from the path, which is text unless rows store it with a type of its own."""
+        """Returns the field of a column from the path: text with `text_path`, or when rows do not store the column."""
         return pa.field(name, pa.string()) if self.text_path or name not in schema.names else schema.field(name)
 
 
 def partition_columns(config: TableConfig, *, merged: bool, incremental: bool) -> PartitionColumns:
-    """The rule for one query; `merged` when log files are merged, `incremental` for a query of a range of commits. Hudi
-    0.15 takes partition values from the path where it reads base files through Spark's Parquet source, else from rows.
-    Hudi 1.x takes them from the path, except for columns that the path does not determine (of a timestamp key
-    generator) or that merging needs (HoodieHadoopFsRelationFactory.partitionColumnsToRead).
+    """Returns the rule for one query. `merged` says that log files are merged, `incremental` that the query is of a
+    range of commits. Hudi 0.15 takes partition values from the path when it reads base files through Spark's Parquet
+    source, else from rows. Hudi 1.x takes them from the path, except for columns that the path does not determine (of a
+    timestamp key generator) or that merging needs (HoodieHadoopFsRelationFactory.partitionColumnsToRead).
     """
     fields = config.partition_fields
     timestamp = _has_key_generator(config, _TIMESTAMP)
@@ -75,7 +76,7 @@ def has_keys_in_rows(config: TableConfig) -> bool:
 
 
 def not_in_path(config: TableConfig) -> frozenset[str]:
-    """The partition columns whose values are not in the path: formatted times, and a user's key generator."""
+    """Returns the partition columns that the path does not give: formatted times, and a user's key generator's."""
     if has_keys_in_rows(config):
         return frozenset(config.partition_fields)
     return frozenset(_variable(config, _has_key_generator(config, _TIMESTAMP)))
@@ -102,9 +103,10 @@ def _has_key_generator(config: TableConfig, names: Sequence[str]) -> bool:
 def path_values(
     partition: str, config: TableConfig, columns: Sequence[pa.Field], *, zone: str | None
 ) -> dict[str, pa.Scalar]:
-    """The values of `columns` in the path `partition`, whose levels are the table's partition columns; empty when there
-    are not as many, but one column alone may span several. `zone` is that of timestamps, UTC when None. Raises
-    UnsupportedError naming the partition when a value is not of its column's type, ConfigError for an unknown zone.
+    """Returns the values of `columns` in the path `partition`, whose levels are the table's partition columns. A lone
+    column may span several levels; otherwise the result is empty when there are not as many levels as columns. `zone`
+    is that of timestamps, UTC when None. Raises UnsupportedError naming the partition when a value is not of its
+    column's type, ConfigError for an unknown zone.
     """
     parts = path_parts(partition, config.partition_fields)
     if has_slashed_dates(config):
@@ -114,25 +116,25 @@ def path_values(
 
 
 def path_parts(partition: str, names: Sequence[str]) -> dict[str, str]:
-    """The part of the path for each partition column, as it is; empty where path_values gives none."""
+    """Returns the part of the path for each partition column, as it is; empty when path_values is empty."""
     parts = [partition] if len(names) == 1 else partition.split("/")
     return dict(zip(names, parts, strict=True)) if partition and len(parts) == len(names) else {}
 
 
 def has_slashed_dates(config: TableConfig) -> bool:
-    """Whether the table's only partition column is a date whose path has slashes for dashes, since Hudi 1.2. Raises
-    ConfigError for a property that is neither true nor false.
+    """Whether the table's only partition column is a date whose path has slashes instead of dashes, since Hudi 1.2.
+    Raises ConfigError for a property that is neither true nor false.
     """
     return len(config.partition_fields) == 1 and SLASHED_DATES.read(config.raw, path=config.path)
 
 
 def with_dashes(part: str) -> str:
-    """The part of a path with slashed dates as it is read (HoodieSparkUtils); the writer escapes before it replaces."""
+    """Returns a slashed date of a path as it is read (HoodieSparkUtils). The writer escapes before it replaces."""
     return part.replace("/", "-")
 
 
 def as_text(column: pa.Array, *, path: str) -> pa.Array:
-    """A partition column's stored values as text; raises UnsupportedError naming `path` for a type without one."""
+    """Returns stored values of a partition column as text. Raises UnsupportedError naming `path` for other types."""
     try:
         return pc.cast(column, pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -140,8 +142,8 @@ def as_text(column: pa.Array, *, path: str) -> pa.Array:
 
 
 def unescaped(text: str) -> str:
-    """The text with its %XX escapes resolved, each the character of that number
-    (ExternalCatalogUtils.unescapePathName), as Spark does whether or not the table's writer escaped.
+    """Returns the text with its %XX escapes resolved, each to the character of that number
+    (ExternalCatalogUtils.unescapePathName). Spark does so whether or not the table's writer escaped.
     """
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
@@ -164,8 +166,8 @@ def _value(text: str | None, kind: pa.DataType, partition: str, zone: str | None
 
 
 def _moment(text: str, kind: pa.DataType, zone: str | None) -> pa.Scalar:
-    """The text as Spark casts it without ANSI mode (castPartValueToDesiredType): null where it is no timestamp, as the
-    microseconds that writers of DataFrames put into the path; SQL writes local time.
+    """Returns the text as Spark casts it without ANSI mode (castPartValueToDesiredType). It is null for a text that is
+    no timestamp, such as the microseconds that writers of DataFrames put into the path; SQL writes local time.
     """
     try:
         wall = parse_timestamp(text)

@@ -1,14 +1,14 @@
-"""Whether the file slices that a plan names are those that the table had when the plan was made.
+"""Checks that the file slices that a plan names are those that the table had when the plan was made.
 
-Hudi plans whole slices: BaseHoodieCompactionPlanGenerator takes the latest slice of each file group, in layout 2
-without log files that had not completed before the plan's instant, and every strategy takes or leaves an operation as
-it is (CompactionStrategy.orderAndFilter). So a plan without a base file, or without a log file, of the slice was not
-made for this table: its rows would be hidden by the new base file, or deleted rows would come back.
+Hudi plans whole slices. BaseHoodieCompactionPlanGenerator takes the latest slice of each file group, in layout 2
+without log files that had not completed before the plan's instant. Every strategy takes an operation as it is, or
+leaves it out (CompactionStrategy.orderAndFilter). So a plan without the base file, or without a log file, of the slice
+was not made for this table: the new base file would hide their rows, or deleted rows would come back.
 
-In layout 1 a log file may be in the slice and not in a lawful plan where its blocks change nothing: it was appended by
-a write that was pending at the plan and is not completed, holds the command of a later rollback of such a write, is no
-log file at all, or was left by a retried task, so that the commit of its blocks does not name it. The metadata table
-does not list the last one, nor in version 6 the files of failed deltacommits.
+In layout 1, a lawful plan may lack a log file of the slice when the file's blocks change nothing. Such a file was
+appended by a write that was pending at the plan and is not completed, or holds the command of a later rollback of such
+a write, or is no log file at all, or was left by a retried task, so that the commit of its blocks does not name it. The
+metadata table does not list the last one. In version 6, it does not list the files of failed deltacommits either.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from hudi_core.view.slicing import CompletionOf, build_file_groups, slicing_for
 _READERS: Final = 16
 
 _Blocks = Mapping[str, Sequence[LogBlock | CorruptBlock]]
-"""Of a slice's log files, by name, in scan order."""
+"""The blocks of a slice's log files, by name, in scan order."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedSlice:
-    """A file slice as a plan names it, in a folder of the storage; `log_files` are without change-data logs."""
+    """A file slice as a plan names it, in a folder of the storage. `log_files` has no change-data logs."""
 
     file_group: FileGroupId
     base_file: str | None
@@ -45,9 +45,9 @@ class PlannedSlice:
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """The table that a plan is compared with. `completion_of` is of its active and archived timeline; `counts` says
-    whether blocks of an instant are read, `commit_of` gives the commit at a requested time or None; both are asked only
-    for slices that hold more log files than the plan names.
+    """The table that a plan is compared with. `completion_of` is of its active and archived timeline. `counts` says
+    whether blocks of an instant are read; `commit_of` returns the commit at a requested time, or None. Both are called
+    only for slices that hold more log files than the plan names.
     """
 
     storage: Storage
@@ -67,8 +67,9 @@ class PlanCheck:
         remedy: str,
     ) -> None:
         """Compares the slices of the plan at `instant`, in the file `path`, with those of the table at that instant.
-        `listed` are the files of each folder; nothing else is listed or read, but the headers of log blocks of slices
-        that hold more log files than the plan names. FormatError with `remedy`, naming file group and differing files.
+        `listed` are the files of each folder, and nothing else is listed. Only the headers of log blocks are read, in
+        slices that hold more log files than the plan names. Raises FormatError with `remedy`, naming file group and
+        differing files.
         """
         by_folder: dict[str, list[PlannedSlice]] = {}
         for item in planned:
@@ -99,9 +100,9 @@ class PlanCheck:
     def _groups(
         self, folder: str, items: Collection[PlannedSlice], files: Iterable[FileInfo], instant: str, unknown: set[str]
     ) -> dict[FileGroupId, FileGroup]:
-        """The planned file groups of a folder, each with a slice that starts at `instant`, so that what completed later
-        is not in the slice before it. `unknown` gets the instants without a known completion, whose log files are
-        placed in the newest slice.
+        """Returns the planned file groups of a folder. Each has a slice that starts at `instant`, so that what
+        completed later is not in the slice before it. `unknown` gets the instants without a known completion, whose log
+        files are placed in the newest slice.
         """
 
         def completion_of(requested: str) -> str | None:
@@ -111,7 +112,7 @@ class PlanCheck:
             return completion
 
         ids = {item.file_group.file_id for item in items}
-        # By the text alone: a file id has no underscore (FSUtils.getFileId), and the names are parsed further down.
+        # The text is enough: a file id has no underscore (FSUtils.getFileId), and the names are parsed further down.
         named = (info for info in files if info.name.removeprefix(".").partition("_")[0] in ids)
         slicing = slicing_for(self.layout, self.timeline, completion_of)
         starts = [(item.file_group, instant) for item in items]
@@ -129,7 +130,7 @@ class PlanCheck:
         return f"it names {', '.join(foreign)}, not in the slice" if foreign else ""
 
     def _is_other_attempt(self, planned: str | None, stored: str | None) -> bool:
-        """Whether both are of one instant, whose commit names the planned one: a retried task left the other."""
+        """Whether both files are of one instant, whose commit names the planned one: a retried task left the other."""
         if planned is None or stored is None:
             return False
         instant = parse_base_file(planned).instant
@@ -147,7 +148,7 @@ class PlanCheck:
             return []  # not a log file, or removed by the rollback of its write since the listing: it holds no rows
 
     def _lacking(self, planned: PlannedSlice, stored: FileSlice, blocks: _Blocks) -> list[str]:
-        """The log files of the slice that the plan lacks and without which the slice holds other rows."""
+        """Returns the log files of the slice that the plan lacks and without which the slice holds other rows."""
         of_slice = self._scanned(block for read in blocks.values() for block in read)
         of_plan = self._scanned(block for name in blocks if name in planned.log_files for block in blocks[name])
         names = {file.path: file.name for file in stored.log_files if file.name not in planned.log_files}

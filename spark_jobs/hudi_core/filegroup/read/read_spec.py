@@ -1,5 +1,5 @@
-"""What a query's tasks need to read its slices, in a form that travels to wherever a task runs; what filters rows. The
-columns of a query, and their order, are in OutputColumns; those of change data in query/cdc_read.py.
+"""What a query's tasks need to read its slices, in a form that travels to any task, and the filters of rows.
+OutputColumns has the columns of a query and their order; query/cdc_read.py has those of change data.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from hudi_core.model.names import COMMIT_TIME, OPERATION, spelled
 
 @dataclass(frozen=True)
 class OutputColumns:
-    """The columns of one query. `schema` is the table's Avro schema without meta fields, `rule` gives the source of
-    partition columns, `zone` is that of timestamps in partition paths, UTC when None.
+    """The columns of one query. `schema` is the table's Avro schema without meta fields, `rule` says where partition
+    columns come from, `zone` is that of timestamps in partition paths, UTC when None.
     """
 
     config: TableConfig
@@ -46,7 +46,7 @@ class OutputColumns:
 
     @cached_property
     def _named(self) -> pa.Schema:
-        """With the columns that the table's schema names and data files lack."""
+        """The columns that the table's schema names, including those that data files lack."""
         if self.config.populate_meta_fields:
             avro = add_meta_fields(self.schema, operation=avro_field(self.schema, OPERATION) is not None)
         else:
@@ -55,9 +55,8 @@ class OutputColumns:
 
     @cached_property
     def path_columns(self) -> list[pa.Field]:
-        """The columns whose values are read from the partition path. For a field within a struct Hudi 0.15 adds a
-        column of its dotted name, which Spark puts behind all others; Hudi 1.x does not
-        (HoodieHadoopFsRelationFactory).
+        """The columns whose values are read from the partition path. For a field within a struct, Hudi 0.15 adds a
+        column of its dotted name, which Spark puts after all others; Hudi 1.x does not (HoodieHadoopFsRelationFactory).
         """
         names = [name for name in self.rule.from_path if self.rule.last or "." not in name or name in self._named.names]
         return [self.rule.field(name, self._named) for name in names]
@@ -76,7 +75,7 @@ class OutputColumns:
         return pa.schema([only_mark(column) for column in fields.values()])
 
     def select(self, columns: Sequence[str] | None) -> pa.Schema:
-        """The selected columns, in that order, or all; raises ConfigError for a column that the table lacks."""
+        """Returns the selected columns, in that order, or all. Raises ConfigError for a column that the table lacks."""
         return select_columns(self.all, columns)
 
     def stored_of(self, names: Collection[str]) -> pa.Schema:
@@ -84,8 +83,8 @@ class OutputColumns:
         return pa.schema([column for column in self.stored if column.name in named])
 
     def finish(self, batch: pa.RecordBatch, partition: str, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
-        """Stored rows of a partition as the columns of `schema`, which `select` gave. `path` names the file group in
-        errors. A value of the path that cannot be read is no error of a query without its column.
+        """Returns stored rows of a partition with the columns of `schema`, a result of `select`. `path` names the file
+        group in errors. A value of the path that cannot be read is an error only for a query with its column.
         """
         batch = self._with_lists(batch, path)
         columns = [column for column in self.path_columns if column.name in schema.names]
@@ -119,7 +118,7 @@ class OutputColumns:
 
 
 def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """The selected columns of `schema`, in any case, in that order, or all. Raises ConfigError for others."""
+    """Returns the selected columns of `schema`, in any case, in that order, or all. Raises ConfigError for others."""
     if columns is None:
         return schema
     fields = {column.name: column for column in schema}
@@ -132,7 +131,7 @@ def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schem
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Keeps the rows for which `mask` is true, of batches with at least `columns`; null drops a row."""
+    """Keeps the rows for which `mask` is true, in batches with at least `columns`. Null drops a row."""
 
     columns: frozenset[str]
     mask: Callable[[pa.RecordBatch], pa.Array]
@@ -147,7 +146,7 @@ def of_commit_times(times: frozenset[str]) -> RowFilter:
 
 
 def of_predicate(predicate: Expr, schema: pa.Schema) -> RowFilter:
-    """Keeps the rows that satisfy it. Raises ConfigError for one that does not fit the columns of `schema`."""
+    """Returns a filter for the rows of a predicate. Raises ConfigError when it does not fit the columns of `schema`."""
     return _of_bound(bind(predicate, schema))
 
 
@@ -158,10 +157,10 @@ def _of_bound(bound: Bound) -> RowFilter:
 @dataclass(frozen=True)
 class ReaderSpec:
     """One query, as its tasks see it. `schema` is the table's Avro schema without meta fields. `latest_instant` is the
-    newest requested time whose log blocks are read; None reads none. `merge_logs` is off for a read-optimized query.
-    `columns` None is all. `commit_times`, of an incremental query, are the requested times of the instants whose rows
-    are kept. `predicate` may name columns that are not among `columns`; its local times are of `zone`,
-    None is UTC. `history` is SchemaHistory.to_json of a table that schema-on-read changed.
+    newest requested time whose log blocks are read; None reads none. `merge_logs` is False for a read-optimized query.
+    `columns` None means all. `commit_times`, of an incremental query, are the requested times of the instants whose
+    rows are kept. `predicate` may name columns that are not among `columns`; its local times are of `zone`, UTC when
+    None. `history` is SchemaHistory.to_json of a table that schema-on-read changed.
     """
 
     config: TableConfig
@@ -177,12 +176,12 @@ class ReaderSpec:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def up_to(self, instant: str) -> ReaderSpec:
-        """The same query without log blocks that were requested after `instant`."""
+        """Returns the same query without log blocks that were requested after `instant`."""
         return replace(self, latest_instant=instant)
 
     @cached_property
     def output(self) -> OutputColumns:
-        """Computed once: for a wide table that takes longer than reading a small slice."""
+        """The columns of the query, computed once: for a wide table that takes longer than to read a small slice."""
         merged = self.merge_logs and self.config.is_merge_on_read
         rule = partition_columns(self.config, merged=merged, incremental=self.commit_times is not None)
         return OutputColumns(self.config, self.schema, rule, self.zone)
@@ -196,7 +195,7 @@ class ReaderSpec:
 
     @cached_property
     def filters(self) -> tuple[RowFilter, ...]:
-        """What every row must satisfy. Raises UnsupportedError where rows do not have their commit times."""
+        """The conditions for every row. Raises UnsupportedError when rows do not have their commit times."""
         conditions = []
         if self.commit_times is not None:
             if not self.config.populate_meta_fields:

@@ -1,6 +1,6 @@
-"""The table's schema, for readers, services and the metadata table: what commits, properties, data files and archived
-commits say of it (TableSchemaResolver of 0.15 and 1.x). Which of them comes first: timeline/schemas.py. How files of an
-older schema are read: base_file.py.
+"""Finds the table's schema, for readers, services and the metadata table, in commits, properties, data files and
+archived commits (TableSchemaResolver of 0.15 and 1.x). timeline/schemas.py says which of them comes first, base_file.py
+how files of an older schema are read.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile
 
 _FOOTER_KEYS: Final = ("parquet.avro.schema", "avro.schema")
-"""Where parquet-avro keeps the schema that it wrote with, now and before Parquet 1.9."""
+"""The footer keys of the schema that parquet-avro wrote with, now and before Parquet 1.9."""
 _DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA})
 
 
 def table_schema(storage: Storage, config: TableConfig, timeline: Timeline, up_to: str | None = None) -> AvroSchema:
-    """The table's Avro record schema, without meta fields, as of the latest commit of `timeline`, or of the latest
-    requested at or before `up_to`, in the order of timeline.schemas.schema_of; before the first commit the present one.
-    Raises FormatError when nothing records a schema, CorruptFileError for a broken commit or data file, StorageError.
+    """Returns the table's Avro record schema, without meta fields, as of the latest commit of `timeline`, or of the
+    latest one requested at or before `up_to`. timeline.schemas.schema_of has the order of the sources. Before the first
+    commit, it is the present schema. Raises FormatError when nothing records a schema, CorruptFileError for a broken
+    commit or data file, StorageError.
     """
     active, history = ActiveTimeline(storage, config), load_history(storage, config)
     seen = timeline if up_to is None else timeline.up_to(up_to)
@@ -55,9 +56,10 @@ def stored_schema(
     commits: Iterable[tuple[Instant, CommitMetadata]],
     path_of: Callable[[Instant], str] = commit_label,
 ) -> AvroSchema | None:
-    """The Avro record schema, without meta fields, of the first file that has one: Parquet base files in the footer,
-    log files in their last data block of whole records. `commits`, latest first, are looked at in turn; `path_of` names
-    a commit's file for messages. FormatError for a path that leaves the table or a broken file; StorageError.
+    """Returns the Avro record schema, without meta fields, of the first file that has one: Parquet base files in the
+    footer, log files in their last data block of whole records. `commits`, latest first, are read in turn; `path_of`
+    names a commit's file for messages. Raises FormatError for a path that leaves the table or a broken file;
+    StorageError.
     """
     for instant, metadata in commits:
         metadata.check_paths(source=path_of(instant))

@@ -1,7 +1,6 @@
-"""A file slice as rows: base file alone, or merged with what its log files hold of each key, for readers and compaction
-(HoodieMergeHandle and HoodieMergeOnReadSnapshotRelation of 0.15, FileGroupReaderBasedMergeHandle and
-HoodieFileGroupReader of 1.x). The logs are merged in merge.log_merge, a batch of base rows with them in
-merge.base_merge.
+"""Reads a file slice as rows, for readers and compaction: the base file alone, or merged with the log records of each
+key (HoodieMergeHandle and HoodieMergeOnReadSnapshotRelation of 0.15, FileGroupReaderBasedMergeHandle and
+HoodieFileGroupReader of 1.x). merge.log_merge merges the logs, merge.base_merge a batch of base rows with them.
 
 Memory: a budget of bytes of log records, beyond which they lie in memory-mapped files; for every log record its key,
 its ordering value and 9 bytes (17 with positions); an eighth of the budget of base rows, and the merged copy of a
@@ -48,10 +47,10 @@ def merging(
     history: History | None = None,
     visible: Callable[[pa.RecordBatch], pa.Array] | None = None,
 ) -> Iterator[SliceMerge]:
-    """Reads the log blocks of `scan`; their rows are kept until the end of the block. `schema` is that of all rows.
-    `base` is the path of the base file, whose rows are then given from the first to the last, and merged by key or by
-    position. `first_only`: of base rows with one key only the first is merged, as by readers. Rows that are not
-    `visible` are left out. Raises CorruptFileError or UnsupportedError naming the file.
+    """Reads the log blocks of `scan`, and keeps their rows until the end of the `with` block. `schema` is that of all
+    rows. `base` is the path of the base file; its rows are then given from the first to the last, and merged by key or
+    by position. With `first_only`, only the first of the base rows with one key is merged, as in readers. Rows that are
+    not `visible` are left out. Raises CorruptFileError or UnsupportedError naming the file.
     """
     positions = block_positions(scan.blocks, base, policy)
     records = merge_logs(storage, scan, schema, policy, ordering, budget=budget, history=history, positions=positions)
@@ -64,11 +63,11 @@ def merging(
 def block_positions(
     blocks: Sequence[LogBlock], base: str | None, policy: MergePolicy
 ) -> tuple[RecordPositions, ...] | None:
-    """The positions of each block's records in the base file of path `base`; None where records are merged by keys.
-    Hudi 1.x goes over to keys, for the whole slice, at the first block that does not name positions in the slice's own
-    base file (PositionBasedFileGroupRecordBuffer): those of a bucket index, of inserts, of a writer without positions,
-    of a batch with two records for one row, of an older base file, of a log compaction of Hudi. Raises CorruptFileError
-    for positions that cannot be read, naming the log file.
+    """Returns the positions of each block's records in the base file of path `base`; None when records are merged by
+    keys. Hudi 1.x changes to keys, for the whole slice, at the first block without positions in the slice's own base
+    file (PositionBasedFileGroupRecordBuffer). Such a block is of a bucket index, of inserts, of a writer without
+    positions, of a batch with two records for one row, of an older base file, or of a log compaction of Hudi. Raises
+    CorruptFileError naming the log file for positions that cannot be read.
     """
     if base is None or not policy.by_position:
         return None
@@ -92,18 +91,19 @@ def warn_of_corrupt(block: CorruptBlock) -> None:
 
 @dataclass(frozen=True)
 class SliceReader:
-    """Reads slices of one query, with rows of `airflow_hudi.memory.bytes`, else QUERY_MEMORY_BYTES, in memory."""
+    """Reads slices of one query. Rows take `airflow_hudi.memory.bytes` of memory, else QUERY_MEMORY_BYTES."""
 
     storage: Storage
     spec: ReaderSpec
     committed: CommittedInstants | None = None
-    """The instants whose log blocks count, where they are not those of the spec."""
+    """The instants whose log blocks count, when they are not those of the spec."""
     on_corrupt: Callable[[CorruptBlock], None] = warn_of_corrupt
-    """Gets each corrupt block that is skipped and that no rollback removed: rows may be missing."""
+    """Gets each corrupt block that is skipped, or that a rollback removed: rows may be missing."""
 
     def output_schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
-        """The columns of the rows, in Spark's types: `_hoodie_*` first (unless the table has none), then the table's.
-        `columns` selects, else those of the spec. Raises ConfigError for a column that the table lacks.
+        """Returns the columns of the rows, in Spark's types: `_hoodie_*` first (unless the table has none), then the
+        table's. `columns` selects; when None, the spec's columns do. Raises ConfigError for a column that the table
+        lacks.
         """
         return self.spec.output.select(self.spec.columns if columns is None else columns)
 
@@ -115,11 +115,11 @@ class SliceReader:
         row_filter: RowFilter | None = None,
         row_groups: RowGroups | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The slice's rows in output_schema(columns) that the spec and `row_filter` keep: base rows in the file's
-        order, then rows that only logs have. `row_groups` selects, for a slice without log files, row groups of a
-        Parquet base file: with log files an excluded row may hide an older one. Corrupt log blocks are skipped, as in
+        """Yields the slice's rows in output_schema(columns) that the spec and `row_filter` keep: base rows in the
+        file's order, then rows that only logs have. For a slice without log files, `row_groups` selects row groups of a
+        Parquet base file; with log files, an excluded row may hide an older one. Corrupt log blocks are skipped, as in
         Hudi, unless `airflow_hudi.read.strict` makes them an error. Raises StorageNotFoundError for a missing file,
-        FormatError for one that is broken or not supported, UnsupportedError for a payload class with log files.
+        FormatError for a file that is broken or not supported, UnsupportedError for a payload class with log files.
         """
         output = self.output_schema(columns)
         filters = [*self.spec.filters, *([] if row_filter is None else [row_filter])]
@@ -150,7 +150,7 @@ class SliceReader:
         self, base: DataFile, schema: pa.Schema, batch_bytes: int, row_groups: RowGroups | None = None
     ) -> Iterator[pa.RecordBatch]:
         history = self.spec.history
-        # Names in the footer of a file that is read by column id are not the query's.
+        # When a file is read by column id, the names in its footer are not the query's.
         chosen = None if history is not None else row_groups
         limits = {"batch_rows": READ_ROWS, "batch_bytes": batch_bytes}
         return read_base_file(self.storage, base, schema, **limits, row_groups=chosen, history=history)
@@ -185,7 +185,9 @@ class SliceReader:
             yield from merge.rows(base_rows, batch_rows=READ_ROWS)
 
     def _visible(self, scan: ScanResult) -> Callable[[pa.RecordBatch], pa.Array] | None:
-        """What log records are merged with: all rows, or those of the range (incremental_filters_base)."""
+        """Returns the filter of the base rows that log records are merged with: those of the range
+        (incremental_filters_base). None for all rows.
+        """
         times, features = self.spec.commit_times, self.spec.config.features
         if times is None or not features.incremental_filters_base or any(block.is_partial for block in scan.blocks):
             return None

@@ -1,9 +1,9 @@
-"""Which corrupt blocks of log files lost bytes of a completed write, and which are the torn end of one that died. What
-a corrupt block is: codec/log/blocks.py.
+"""Tells corrupt blocks of log files that lost bytes of a completed write from the torn end of a write that died.
+codec/log/blocks.py says when a block is corrupt.
 
-A writer that dies while it appends leaves a part of a block: everyday on HDFS, above all in layout 1, where the next
-write appends behind it. Hudi skips it, and no row is lost. Bytes that the write stats of a completed commit cover
-(HoodieDeltaWriteStat: from logOffset to fileSizeInBytes) held rows of that commit.
+A writer that dies while it appends leaves a part of a block. That is usual on HDFS, above all in layout 1, where the
+next write appends after it. Hudi skips the part, and no row is lost. Bytes that the write stats of a completed commit
+cover (HoodieDeltaWriteStat: from logOffset to fileSizeInBytes) held rows of that commit.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ log = logging.getLogger(__name__)
 
 
 def pass_over_torn_tails(storage: Storage, scan: ScanResult, *, allow_lost: bool) -> int:
-    """How many corrupt blocks the scan passes over, as in Hudi. Raises CorruptFileError naming the first that is no
-    torn tail, unless `allow_lost`. Where there is one, the timeline and commits that may have written it are read.
+    """Returns how many corrupt blocks the scan passes over, as in Hudi. Raises CorruptFileError naming the first that
+    is no torn tail, unless `allow_lost`. For that check, the timeline and the commits that may have written a corrupt
+    block are read.
     """
     if (scan.corrupt or scan.corrupt_removed) and not allow_lost:
         refuse_lost(scan, CompletedWrites.of(storage))
@@ -65,7 +66,7 @@ def refuse_lost(scan: ScanResult, writes: CompletedWrites) -> None:
 
 
 class _Bytes(NamedTuple):
-    """What a commit wrote of a file; without logOffset, which the archive of layout 1 does not keep, from byte 0 on."""
+    """The bytes of a file that a commit wrote, from 0 without logOffset, which the archive of layout 1 lacks."""
 
     path: str
     start: int | None
@@ -97,15 +98,15 @@ class CompletedWrites:
         return CompletedWrites(active, active.load(), lambda: load_history(storage, config))
 
     def read_commit(self, commit: Instant) -> CommitMetadata:
-        """A commit of the timeline, which is not read again for the bytes of log files."""
+        """Reads a commit of the timeline, so that it is not read again for the bytes of log files."""
         metadata = self._active.read_commit(commit)
         self._read[commit] = _bytes_of(commit, metadata)
         return metadata
 
     def why_lost(self, block: CorruptBlock, *, is_removed: bool = False) -> str | None:
-        """Which commit covers bytes of the block, or why none can be ruled out; None of the torn end of a write that no
-        commit completed. `is_removed`: a rollback command removed the block, so that only proof counts. A log file is
-        written by the instant in its name, or in layout 1 from that instant on.
+        """Returns which commit covers bytes of the block, or why none can be ruled out; None for the torn end of a
+        write that no commit completed. With `is_removed`, a rollback command removed the block, so that only proof
+        counts. A log file is written by the instant in its name, or in layout 1 from that instant on.
         """
         since = parse_log_file(block.path.rpartition("/")[2]).instant
         try:
@@ -149,9 +150,9 @@ def _bytes_of(commit: Instant, metadata: CommitMetadata) -> tuple[_Bytes, ...]:
 
 
 def _is_of_failed_task(stat: WriteStat) -> bool:
-    """Whether a writer of version 6 added it for the log file of a failed task, whose rows another attempt wrote to a
-    file of its own (MarkerBasedCommitMetadataResolver): nothing is counted in it, and unlike by every writer of blocks
-    (HoodieAppendHandle) no time. What the archive keeps of a stat does not tell.
+    """Whether a writer of version 6 added the stat for the log file of a failed task, whose rows another attempt wrote
+    to a file of its own (MarkerBasedCommitMetadataResolver). Such a stat counts nothing, and has no time, unlike those
+    of every writer of blocks (HoodieAppendHandle). An archived stat does not show it.
     """
     counted = stat.num_writes or stat.num_deletes or stat.num_update_writes or stat.num_inserts
     return not counted and stat.log_offset == 0 and stat.extra.get("runtimeStats", {}) is None

@@ -25,16 +25,16 @@ from hudi_core.model.names import FILE_NAME, RECORD_KEY
 from hudi_core.storage.base import Storage
 
 _MOST_KEPT: Final = 1 << 20
-"""Bytes of a new file up to which they are kept in memory as well."""
+"""The most bytes of a new file that are kept in memory as well."""
 _FIRST_SURROGATE: Final = "\ud800"
 """From this character on, Java's order of strings and that of UTF-8 may differ."""
 _UTF_8: Final = b"\xee\xef\xf0\xf1\xf2\xf3\xf4"
-"""How characters from U+E000 on begin: two of those up to U+FFFF, which Java orders behind the others, two surrogates
-each.
+"""The first bytes of characters from U+E000 on. Two of them are of characters up to U+FFFF, which Java orders after the
+others: those are two surrogates each.
 """
 _ORDERED: Final = b"\xf3\xf4\xee\xef\xf0\xf1\xf2"
 _TO_JAVA: Final = bytes.maketrans(_UTF_8, _ORDERED)
-"""Makes bytes whose order is that of Java's strings, by which Hudi compares keys (BloomIndexFileInfo.isKeyInRange)."""
+"""Makes bytes that have the order of Java's strings, by which Hudi compares keys (BloomIndexFileInfo.isKeyInRange)."""
 _FROM_JAVA: Final = bytes.maketrans(_ORDERED, _UTF_8)
 
 
@@ -66,8 +66,8 @@ class FileKeys:
         self._widen(*_ends(keys))
 
     def join(self, base: ParquetBaseFile) -> bool:
-        """Adds all keys of a base file by its footer; whether that could be done: not where the footer lacks a filter
-        or a range, its filter has other settings, or its range depends on the order of strings.
+        """Adds all keys of a base file by its footer. Returns False when the footer lacks a filter or a range, when its
+        filter has other settings, or when its range depends on the order of strings.
         """
         footer = base.footer
         bloom = filter_in_footer(footer)
@@ -81,7 +81,7 @@ class FileKeys:
         return True
 
     def _widen(self, low: bytes, high: bytes) -> None:
-        """Of keys in Java's order."""
+        """Widens the range by keys in Java's order."""
         self._least = low if self._least is None else min(self._least, low)
         self._greatest = high if self._greatest is None else max(self._greatest, high)
 
@@ -94,7 +94,7 @@ class FileKeys:
 
 
 class NoKeys(FileKeys):
-    """Of a file without its keys in `_hoodie_record_key` (HoodieFileWriterFactory.enableBloomFilter)."""
+    """The keys of a file without its keys in `_hoodie_record_key` (HoodieFileWriterFactory.enableBloomFilter)."""
 
     def __init__(self) -> None: ...
 
@@ -108,7 +108,7 @@ class NoKeys(FileKeys):
 
 
 def _ends(keys: pa.Array) -> tuple[bytes, bytes]:
-    """The least and the greatest key in Java's order, in the bytes of that order."""
+    """Returns the least and the greatest key in Java's order, in the bytes of that order."""
     offsets, data = octets(keys)
     if len(data) and data.max() >= min(_UTF_8):
         moved = np.frombuffer(_TO_JAVA, np.uint8)[data]
@@ -120,7 +120,7 @@ def _ends(keys: pa.Array) -> tuple[bytes, bytes]:
 
 
 def rows_schema(schema: AvroSchema, *, path: str) -> pa.Schema:
-    """The columns of rows for base files of `schema`, the table's without meta fields: all but `_hoodie_file_name`."""
+    """Returns the columns of base file rows, without `_hoodie_file_name`. `schema` has no meta fields."""
     return pa.schema([field for field in arrow_schema(add_meta_fields(schema), path=path) if field.name != FILE_NAME])
 
 
@@ -142,7 +142,7 @@ class _KeptOutput:
         return self._file.tell()
 
     def content(self) -> bytes | None:
-        """All that was written; None where that is much."""
+        """Returns all that was written; None when that is much."""
         return None if self._copy is None else self._copy.getvalue()
 
     def __getattr__(self, name: str) -> Any:
@@ -150,7 +150,7 @@ class _KeptOutput:
 
 
 class BaseFileHandle:
-    """A new base file with meta columns; the handle fills `_hoodie_file_name`, which rows come without. An error inside
+    """A new base file with meta columns. The handle fills `_hoodie_file_name`, which rows come without. An error inside
     a `with` block removes what was written. Memory: one row group of the writer, and FileKeys.
     """
 
@@ -165,9 +165,9 @@ class BaseFileHandle:
         spark_version: str | None = None,
         has_keys: bool = True,
     ) -> None:
-        """`schema` is the table's without meta fields; `codec` is Parquet's name of the compression; `spark_version`
-        says that dates and timestamps are proleptic (codec.parquet.statistics). `has_keys`: rows have their record keys
-        in `_hoodie_record_key`.
+        """`schema` is the table's without meta fields. `codec` is Parquet's name of the compression. `spark_version`
+        says that dates and timestamps are proleptic (codec.parquet.statistics). `has_keys` says that rows have their
+        record keys in `_hoodie_record_key`.
         """
         avro = add_meta_fields(schema)
         self.schema = arrow_schema(avro, path=path)
@@ -176,9 +176,9 @@ class BaseFileHandle:
         self.path = path
         self.codec = codec.upper()
         self.keys = FileKeys(config) if has_keys else NoKeys()
-        """Those of the file; `write` adds its own unless they are known, of copied row groups the caller adds them."""
+        """The keys of the file. `write` adds its own unless they are known; the caller those of copied row groups."""
         self.content: bytes | None = None
-        """The bytes of the closed file where they are few: then nobody has to read it for its statistics."""
+        """The bytes of the closed file when they are few, so that nobody has to read it for its statistics."""
         self._storage = storage
         self._avro = avro
         self._calendar = {} if spark_version is None else {SPARK_VERSION: spark_version}
@@ -189,7 +189,7 @@ class BaseFileHandle:
         )
 
     def write(self, batch: pa.RecordBatch, *, known_keys: bool = False) -> None:
-        """Appends rows in `rows_schema`. `known_keys`: the rows' keys are in `keys` already."""
+        """Appends rows in `rows_schema`. `known_keys` says that the rows' keys are in `keys` already."""
         if not batch.num_rows:
             return
         if not known_keys:
@@ -200,7 +200,7 @@ class BaseFileHandle:
         self.rows += batch.num_rows
 
     def copy(self, source: RowGroupSource, number: int) -> None:
-        """Appends a row group of another base file, not decoded; see BaseFileWriter.copy. The caller adds the keys."""
+        """Appends a row group of another base file, not decoded, as BaseFileWriter.copy. The caller adds the keys."""
         rows = source.file.metadata.row_group(number).num_rows
         if rows:
             self._writer.copy(source, number, {FILE_NAME: pa.repeat(self._name, rows)})
@@ -212,7 +212,7 @@ class BaseFileHandle:
         return self._file.tell()
 
     def close(self) -> int:
-        """Returns the size in bytes."""
+        """Completes the file and returns its size in bytes."""
         self._writer.close(self._footer())
         size = self._file.tell()
         self._file.close()

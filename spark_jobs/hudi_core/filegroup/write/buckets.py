@@ -1,5 +1,5 @@
-"""The simple bucket index: a row's file group in its partition is one of a number, by the hash of its key
-(BucketIdentifier, HoodieSimpleBucketIndex, SparkBucketIndexPartitioner). The keys: key_generator.py.
+"""The simple bucket index: the hash of a row's key chooses one of a number of file groups in its partition
+(BucketIdentifier, HoodieSimpleBucketIndex, SparkBucketIndexPartitioner). key_generator.py makes the keys.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 
 BUCKET_ID: Final = re.compile(r"0000\d{4}-")
-"""How file ids begin in a table with a bucket index, and of random ones two in a million: see are_buckets."""
+"""The start of file ids in a table with a bucket index, and of two in a million random ids: see are_buckets."""
 BUCKETS_FOLDER: Final = ".hoodie/.bucket_index"
-"""Where the places of buckets with consistent hashing are, and the numbers of buckets of single partitions."""
+"""The folder of the places of buckets with consistent hashing, and of the numbers of buckets of single partitions."""
 PARTITION_BUCKETS_FOLDER: Final = f"{BUCKETS_FOLDER}/partition_bucket_index_meta"
-"""Where the latter are. Flink, and a procedure of Spark SQL, write it; Spark's writers do not."""
+"""The folder of single partitions' numbers. Flink and a procedure of Spark SQL write it, Spark's writers do not."""
 _DIGITS: Final = 8
 _PLACE: Final = "\0"
-"""Between the partition and the bucket in a place; no partition path holds it."""
+"""Stands between the partition and the bucket in a place; no partition path holds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """`count` buckets in each partition, by the values of `fields`, which are some of the `key_fields`."""
+    """`count` buckets in each partition, chosen by the values of `fields`, which are some of the `key_fields`."""
 
     count: int
     fields: tuple[str, ...]
@@ -40,9 +40,9 @@ class Buckets:
 
     @staticmethod
     def of(config: TableConfig, options: Mapping[str, str]) -> Buckets | None:
-        """Those that the writers' options name, None where they name none: no property of a table does. Raises
-        UnsupportedError for consistent hashing and for numbers of single partitions, ConfigError for an index without a
-        number of buckets, and for fields that are not of the record key.
+        """Returns the buckets that the writers' options name; None when they name none. No property of a table names
+        them. Raises UnsupportedError for consistent hashing and for numbers of single partitions, ConfigError for an
+        index without a number of buckets, and for fields that are not of the record key.
         """
         path, kind = config.path, INDEX_TYPE.read(options, path=config.path)
         if kind.upper() != "BUCKET" if kind else not NUM_BUCKETS.is_set(options):
@@ -66,8 +66,8 @@ class Buckets:
         return Buckets(count, fields, keys)
 
     def numbers(self, keys: pa.Array, *, path: str) -> NDArray[np.int64]:
-        """The bucket of each record key (string, without nulls). Raises FormatError naming `path` for a key in which
-        releases of Hudi find other values: one with colons or commas besides those of its fields' names.
+        """Returns the bucket of each record key (string, without nulls). Raises FormatError naming `path` for a key in
+        which releases of Hudi find different values: one with colons or commas besides those of its fields' names.
         """
         named = pc.match_substring(keys, ":").to_numpy(zero_copy_only=False)
         hashes = _list_hashes([keys])
@@ -77,12 +77,12 @@ class Buckets:
         return buckets
 
     def places(self, partitions: pa.Array, keys: pa.Array, *, path: str) -> pa.Array:
-        """The partition and the bucket of each row as one text, which place_of reads. Errors as numbers."""
+        """Returns the partition and bucket of each row as one text, for place_of. Raises as `numbers`."""
         numbers = pa.array(self.numbers(keys, path=path)).cast(pa.string())
         return pc.binary_join_element_wise(partitions, pc.utf8_lpad(numbers, _DIGITS, "0"), _PLACE)
 
     def _values(self, keys: pa.Array, named: NDArray[np.bool_], *, path: str) -> list[pa.Array]:
-        """The values of the fields, each as text, of keys that have the names of their fields in them."""
+        """Returns the values of the fields, each as text, of keys that have the names of their fields in them."""
         pattern = ",".join(f"{re.escape(name)}:(?P<f{at}>[^,:]*)" for at, name in enumerate(self.key_fields))
         matches = pc.extract_regex(keys, f"^{pattern}$")
         unread = named & pc.is_null(matches).to_numpy(zero_copy_only=False)
@@ -101,19 +101,20 @@ def _list_hashes(values: list[pa.Array]) -> NDArray[np.uint32]:
 
 
 def place_of(place: str) -> tuple[str, str | None]:
-    """The partition of a place, and how the file ids of its bucket begin; None without buckets."""
+    """Returns the partition of a place, and the start of the file ids of its bucket; None without buckets."""
     partition, _, digits = place.partition(_PLACE)
     return partition, digits or None
 
 
 def bucket_file_id(random: str, digits: str) -> str:
-    """The prefix of a bucket's new file id, of a random one (BucketIdentifier.newBucketFileIdPrefix)."""
+    """Returns the prefix of a bucket's new file id, made of a random one (BucketIdentifier.newBucketFileIdPrefix)."""
     return digits + random[_DIGITS:]
 
 
 def are_buckets(file_ids: Collection[str]) -> bool:
-    """Whether file groups of a table are buckets: all are, or none, since Hudi reads a number from each id
-    (HoodieSimpleBucketIndex.loadBucketIdToFileIdMappingForPartition). One that begins with digits by chance is none.
+    """Whether file groups of a table are buckets. All are, or none, since Hudi reads a number from each id
+    (HoodieSimpleBucketIndex.loadBucketIdToFileIdMappingForPartition). An id that begins with digits by chance is no
+    bucket's.
     """
     return bool(file_ids) and all(map(BUCKET_ID.match, file_ids))
 

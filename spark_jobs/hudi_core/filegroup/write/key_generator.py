@@ -1,9 +1,9 @@
-"""Record keys and partition paths of new rows, by the table's key generator (KeyGenUtils, SimpleAvroKeyGenerator,
-ComplexAvroKeyGenerator, NonpartitionedAvroKeyGenerator, TimestampBasedAvroKeyGenerator, CustomAvroKeyGenerator). Times
-in partition paths: partition_times.py. The bucket of a key: buckets.py. Keys of rows that are stored:
-filegroup/merge/record_keys.py.
+"""Makes record keys and partition paths of new rows, by the table's key generator (KeyGenUtils, SimpleAvroKeyGenerator,
+ComplexAvroKeyGenerator, NonpartitionedAvroKeyGenerator, TimestampBasedAvroKeyGenerator, CustomAvroKeyGenerator).
+partition_times.py makes times in partition paths, buckets.py the bucket of a key; filegroup/merge/record_keys.py reads
+keys of stored rows.
 
-What is not computed exactly as Hudi does is refused by name.
+What is not computed exactly as in Hudi is refused by name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from hudi_core.filegroup.write.partition_times import SqlTimes, TimeFormat
 HIVE_STYLE = flag("hoodie.datasource.write.hive_style_partitioning")
 URL_ENCODE = flag("hoodie.datasource.write.partitionpath.urlencode")
 _ESCAPED: Final = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
-"""What PartitionPathEncodeUtils.escapePathName escapes."""
+"""The characters that PartitionPathEncodeUtils.escapePathName escapes."""
 _KINDS: Final = {
     f"{name}{avro}KeyGenerator": kind
     for name, kind in (
@@ -55,7 +55,7 @@ _KINDS: Final = {
 }
 _TYPES: Final = frozenset(_KINDS.values())
 _NAMES_KEYS: Final = 9
-"""From this table version on the complex key generator of every release puts the name of one field into its keys
+"""From this table version on, the complex key generator of every release puts the name of a lone field into its keys
 (KeyGenUtils.encodeSingleKeyFieldNameForComplexKeyGen).
 """
 _FIRST_DAY, _LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date.min, date.max))
@@ -63,9 +63,9 @@ _FIRST_DAY, _LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date.min, dat
 
 @dataclass(frozen=True, slots=True)
 class KeyGenerator:
-    """`labelled`: a key is `field:value` for each field, joined by commas. `times` are the partition fields whose
-    values are formatted times. With `sql_times` other timestamps among them are local time, as Spark SQL writes them;
-    without, numbers.
+    """Makes keys and partition paths. With `labelled`, a key is `field:value` for each field, joined by commas. `times`
+    are the partition fields whose values are formatted times. With `sql_times`, other timestamps among the partition
+    fields are local time, as Spark SQL writes them; without, they are numbers.
     """
 
     record_fields: tuple[str, ...]
@@ -79,8 +79,9 @@ class KeyGenerator:
 
     @staticmethod
     def of(config: TableConfig, options: Mapping[str, str], *, labels_one: bool | None) -> KeyGenerator:
-        """`labels_one` says whether a complex key of one field has its name in it, None where no row shows that.
-        UnsupportedError for a generator or setting whose keys or paths are not computed here, ConfigError for none.
+        """Returns the table's key generator. `labels_one` says whether a complex key of one field has its name in it;
+        None when no row shows that. Raises UnsupportedError for a generator or setting whose keys or paths are not
+        computed here, ConfigError for a setting that is missing or contradicts the rows.
         """
         path, settings = config.path, with_properties(config.raw, options)
         kind = _kind(config)
@@ -107,8 +108,8 @@ class KeyGenerator:
         return tuple(dict.fromkeys((*self.record_fields, *self.partition_fields)))
 
     def check(self, schema: pa.Schema, dropped: Sequence[str] = (), *, path: str) -> None:
-        """Raises UnsupportedError naming `path` for a column whose text is not made as Hudi makes it. `dropped` are
-        columns that rows have and the table has not.
+        """Raises UnsupportedError naming `path` for a column whose text is not made as in Hudi, ConfigError for a
+        missing column. `dropped` are columns that rows have and the table has not.
         """
         for name in self.columns:
             if name in dropped:
@@ -121,7 +122,7 @@ class KeyGenerator:
                 field_texts(pa.nulls(0, schema.field(name).type), name, path=path)
 
     def keys(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
-        """The record keys (string). Raises FormatError naming `path` for rows without one."""
+        """Returns the record keys (string). Raises FormatError naming `path` for rows without a key."""
         texts = [field_texts(_column(batch, name), name, path=path) for name in self.record_fields]
         absent = reduce(pc.and_, [pc.fill_null(pc.equal(text, ""), True) for text in texts])
         if pc.any(absent).as_py():
@@ -130,8 +131,8 @@ class KeyGenerator:
         return labelled_keys(self.record_fields, texts) if self.labelled else texts[0]
 
     def partitions(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
-        """The partition paths. Raises FormatError naming `path` for a time that is none, and beside local time of Spark
-        SQL for values with slashes.
+        """Returns the partition paths. Raises FormatError naming `path` for a value that is no time, and for values
+        with slashes beside local time of Spark SQL.
         """
         if not self.partition_fields:
             return pa.repeat(pa.scalar(""), batch.num_rows)
@@ -162,9 +163,9 @@ def escaped_path_name(text: str) -> str:
 
 
 def field_texts(column: pa.Array, name: str, *, path: str) -> pa.Array:
-    """The values of a key or partition field as text, nulls kept (HoodieAvroUtils.getNestedFieldValAsString);
-    timestamps are numbers in the column's unit. Raises UnsupportedError naming `path` for other types, FormatError for
-    a date outside of the years 1 to 9999, which Java writes with a sign.
+    """Returns the values of a key or partition field as text, with nulls kept
+    (HoodieAvroUtils.getNestedFieldValAsString). Timestamps are numbers in the column's unit. Raises UnsupportedError
+    naming `path` for other types, FormatError for a date outside of the years 1 to 9999, which Java writes with a sign.
     """
     kind = column.type
     if pa.types.is_date32(kind):
@@ -198,12 +199,12 @@ def _kind(config: TableConfig) -> str:
 
 
 def labels_vary(config: TableConfig) -> bool:
-    """Whether keys have the name of their field by Hudi's release. Errors as KeyGenerator.of."""
+    """Whether Hudi's release decides if keys have the name of their field. Raises the errors of KeyGenerator.of."""
     return len(config.record_key_fields) == 1 and _kind(config) == "COMPLEX"
 
 
 def _labels(config: TableConfig, options: Mapping[str, str], shown: bool | None) -> bool:
-    """Whether keys of one field have its name: as rows show, by the writers' option, or the table's version."""
+    """Whether keys of one field have its name. Rows, the writers' option or the table's version show it."""
     if config.version >= _NAMES_KEYS:
         return shown is not False
     bare = NEW_ENCODING.read(options, path=config.path)
@@ -228,7 +229,7 @@ def _labels(config: TableConfig, options: Mapping[str, str], shown: bool | None)
 
 
 def _inferred(config: TableConfig) -> str:
-    """KeyGenUtils.inferKeyGeneratorType."""
+    """Returns the type of KeyGenUtils.inferKeyGeneratorType."""
     fields = config.partition_fields
     if not fields:
         return "NON_PARTITION"
@@ -238,7 +239,7 @@ def _inferred(config: TableConfig) -> str:
 
 
 def _typed_fields(config: TableConfig, options: Mapping[str, str], kind: str) -> dict[str, str]:
-    """The partition fields, each with SIMPLE or TIMESTAMP."""
+    """Returns the partition fields, each with SIMPLE or TIMESTAMP. Raises ConfigError for types not recorded."""
     fields = config.partition_fields
     if kind == "NON_PARTITION":
         return {}

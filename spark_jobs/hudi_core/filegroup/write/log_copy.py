@@ -1,7 +1,7 @@
-"""A log file made of records and delete entries of other log files, copied as their bytes are.
+"""Writes a log file of records and delete entries of other log files, byte for byte.
 
-So a copy has every column, with the value and the schema that its writer gave it. Where records and entries have
-positions in the base file, those of a block are in their order, as readers expect it.
+So a copy has every column, with the value and the schema that its writer gave it. When records and entries have
+positions in the base file, those of a block are in the order of their positions, as readers expect it.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from hudi_core.filegroup.read.log_records import avro_pieces, block_content
 from hudi_core.storage.base import Storage
 
 BLOCK_BYTES = 64 << 20
-"""Bytes of records from which a data block is written; Hudi's own are cut at 256 MiB."""
+"""A data block is written when its records have this many bytes. Hudi cuts its own at 256 MiB."""
 _HEAD = struct.Struct(">ii")
 _VERSION = 3
 _LENGTH = struct.Struct(">i")
 
 
 class LogCopy:
-    """The new log file. Data blocks have the schema of what is copied into them, the delete block comes last. An error
-    inside a `with` block keeps the file from being published, where the storage can. Memory: twice BLOCK_BYTES, one
-    piece of a block that is read, and the entries of the delete block.
+    """The new log file. A data block has the schema of the records in it; the delete block comes last. An error inside
+    a `with` block keeps the file from being published, where the storage can. Memory: twice BLOCK_BYTES, one piece of a
+    block that is read, and the entries of the delete block.
     """
 
     def __init__(
         self, storage: Storage, path: str, headers: Mapping[HeaderKey, str], *, positions_instant: str | None = None
     ) -> None:
-        """`headers` are those of every block, without the schema. `positions_instant` is that of the base file whose
-        rows' positions are given; None where none are.
+        """`headers` are those of every block, without the schema. `positions_instant` is the instant of the base file
+        in which the copied rows have positions; None when they have none.
         """
         self.records = 0
         self.deletes = 0
@@ -58,9 +58,9 @@ class LogCopy:
     def copy_records(
         self, block: LogBlock, kept: NDArray[np.int64], *, piece_bytes: int, positions: NDArray[np.int64] | None = None
     ) -> int:
-        """Copies the records of an Avro data block with these numbers, ascending; returns how many the block has.
-        `positions` are those of all its records. A large block is read in pieces of about `piece_bytes`. Raises
-        CorruptFileError naming the block's file.
+        """Copies the records of an Avro data block with the numbers `kept`, ascending. Returns how many records the
+        block has. `positions` are those of all its records. A large block is read in pieces of about `piece_bytes`.
+        Raises CorruptFileError naming the block's file.
         """
         if block.schema != self._schema:
             self._flush()
@@ -70,7 +70,7 @@ class LogCopy:
             ends = _ends(records, count, block)
             here = kept[np.searchsorted(kept, first) : np.searchsorted(kept, first + count)] - first
             if len(here):
-                # With positions each record is a part of its own, as a block's are sorted.
+                # With positions, each record is a part of its own, since the parts of a block are sorted.
                 breaks = np.flatnonzero(np.diff(here) != (1 if positions is None else 0))
                 for low, high in zip(here[np.r_[0, breaks + 1]], here[np.r_[breaks, len(here) - 1]], strict=True):
                     if positions is not None:
@@ -90,7 +90,7 @@ class LogCopy:
     def copy_deletes(
         self, block: LogBlock, kept: NDArray[np.int64], positions: NDArray[np.int64] | None = None
     ) -> None:
-        """Copies those entries of a delete block; `positions` are of all. Raises CorruptFileError."""
+        """Copies the entries `kept` of a delete block. `positions` are of all its entries. Raises CorruptFileError."""
         data, spans = delete_record_spans(block_content(self._storage, block), path=block.path)
         self._entries += (bytes(data[slice(*spans[number])]) for number in kept)
         if positions is not None:
@@ -98,7 +98,7 @@ class LogCopy:
         self._deletes_schema = block.schema or self._deletes_schema
 
     def close(self) -> int:
-        """Returns the size in bytes."""
+        """Completes the file and returns its size in bytes."""
         self._flush()
         if self._entries:
             entries, positions = _sorted(self._entries, self._entry_positions)
@@ -139,7 +139,7 @@ class LogCopy:
 
 
 def _sorted(parts: list[bytes], positions: list[NDArray[np.int64]]) -> tuple[list[bytes], NDArray[np.int64] | None]:
-    """In the order of the positions; as they are where none were given."""
+    """Returns the parts in the order of their positions; as they are when there are no positions."""
     if not positions:
         return parts, None
     places = np.concatenate(positions)
@@ -148,7 +148,7 @@ def _sorted(parts: list[bytes], positions: list[NDArray[np.int64]]) -> tuple[lis
 
 
 def _ends(records: memoryview, count: int, block: LogBlock) -> NDArray[np.int64]:
-    """Where each record begins, with its length in front, and where the last one ends."""
+    """Returns where each record begins, at its length, and where the last one ends."""
     ends = np.empty(count + 1, dtype=np.int64)
     end, size, unpack = 0, len(records), _LENGTH.unpack_from
     for number in range(count):

@@ -1,7 +1,7 @@
-"""Markers: an empty file per data file, written before it, so that a rollback finds the files of a dead writer
+"""Markers: an empty file for each data file, written before it, so that a rollback finds the files of a dead writer
 (DirectWriteMarkers). The run that completes or rolls back the instant deletes them, last of all
 (services/rewriting/job.py, rollback/job.py). A task whose attempt is over deletes its file and its marker
-(check_attempt); files of other attempts that lost go in transaction/reconcile.py.
+(check_attempt). transaction/reconcile.py deletes files of other attempts that lost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_MARKER = (
 
 
 class MarkerType(Enum):
-    """What the writer is about to write: a new file group, a new version of one, or a log file."""
+    """What the writer is about to write: a new file group, a new version of a file group, or a log file."""
 
     CREATE = "CREATE"
     MERGE = "MERGE"
@@ -55,13 +55,15 @@ def create_marker(storage: Storage, instant: str, partition: str, file_name: str
 
 
 def check_attempt(storage: Storage, instant: str, epoch: int, marker: Marker, *, closed: bool) -> None:
-    """Deletes the data file of `marker` and the marker, and raises ConflictError, where the attempt that writes them,
-    with the claim `epoch`, is over. Called before the file is opened, where the marker was made right before, and again
-    once it is `closed`.  A task may outlive its driver, or lose against another attempt at it, and close its file
-    behind the clean-up. The sign is the epoch's decision: it is recorded before the files of the attempts are listed
-    the last time. A file that is there while there is no sign is in that listing, and a task that sees the sign has
-    returned no result yet. Later the claims are removed, the decision behind the claim (forget_claims), and before them
-    the markers: by its own one a task sees that the claims of that number are another's by then.
+    """Checks that the attempt with the claim `epoch`, which writes the data file of `marker`, goes on. When the attempt
+    is over, deletes the data file and the marker, and raises ConflictError. It is called before the file is opened,
+    right after the marker was made, and again when the file is `closed`.
+
+    A task may outlive its driver, or lose against another attempt, and close its file after the clean-up. The sign of
+    the end is the epoch's decision, which is recorded before the files of the attempts are listed the last time. A file
+    that exists while there is no sign is in that listing. A task that sees the sign has returned no result yet. Later
+    the claims are removed, the decision after the claim (forget_claims), and before them the markers. By its own
+    missing marker, a task sees that the claims of that number are another's by then.
     """
     claims, path = ClaimFolder(instant), _path(instant, marker)
     names = {f"{claims.path}/{name}" for name in storage.list_names(claims.path)}
@@ -78,8 +80,8 @@ def check_attempt(storage: Storage, instant: str, epoch: int, marker: Marker, *,
 
 
 def list_markers(storage: Storage, instant: str) -> list[Marker]:
-    """All markers of an instant, sorted: direct ones, and those that a timeline server batched into `MARKERS<n>` files.
-    Raises FormatError for a marker that points out of the table.
+    """Returns all markers of an instant, sorted: direct ones, and those that a timeline server batched into
+    `MARKERS<n>` files. Raises FormatError for a marker that points out of the table.
     """
     folder = marker_folder(instant)
     markers: set[Marker] = set()
@@ -109,8 +111,9 @@ def _path(instant: str, marker: Marker) -> str:
 
 
 def _whole_lines(text: str) -> list[str]:
-    """The lines of a `MARKERS<n>` file, each of which ends with a line feed: a partition may have any other separator.
-    A last line that was cut announces no file: the timeline server answers its writer after it is written.
+    """Returns the lines of a `MARKERS<n>` file. Each line ends with a line feed: a partition may have any other
+    separator. A last line that was cut announces no file: the timeline server answers its writer after the line is
+    written.
     """
     *lines, last = text.split("\n")
     return [*lines, last] if last.rpartition(_MIDDLE)[2] in MarkerType.__members__ else lines

@@ -1,9 +1,9 @@
-"""Partition paths that are times formatted from a column, as TimestampBasedAvroKeyGenerator makes them, and those of
-timestamps as Spark SQL writes them. Other partition paths: key_generator.py.
+"""Makes partition paths of times formatted from a column, as TimestampBasedAvroKeyGenerator does, and of timestamps, as
+Spark SQL does. key_generator.py makes other partition paths.
 
-Formats are those of Joda-Time, of which the letters below are read; others are refused by name. Spark SQL writes local
-time where writers of DataFrames put numbers (SqlKeyGenerator.convertPartitionPathToSqlType): which of the two a table's
-writers are no property tells; its partitions do.
+Formats are those of Joda-Time. Only the letters below are read; others are refused by name. Spark SQL writes local time
+where writers of DataFrames put numbers (SqlKeyGenerator.convertPartitionPathToSqlType). No property of a table says
+which of the two its writers are; its partitions show it.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ _NANOS: Final = {
 }
 _FIRST: Final = (-62_135_596_800 + 2 * 86_400) * _SECOND
 _LAST: Final = (253_402_300_799 - 2 * 86_400) * _SECOND
-"""Nanoseconds of the years 1 and 9999, without the days that a zone may move over their ends."""
+"""Nanoseconds of the first and the last time of the years 1 to 9999, less two days that a zone may move it."""
 _WRITTEN: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "hh": "%I", "mm": "%M", "ss": "%S"}
 _READ: Final = {**_WRITTEN, "SSS": "%f", "SSSSSS": "%f", "Z": "%z", "ZZ": "%z"}
 _TOKEN: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'])")
 _OFFSET: Final = re.compile(r"GMT([+-])(\d{1,2})(?::?(\d\d))?")
 _OTHER_RULES: Final = {"EST": "America/New_York", "MST": "America/Denver"}
-"""Names that Joda-Time takes for these regions (DateTimeZone.getConvertedId); elsewhere they have no summer time."""
+"""Joda-Time takes these names for these regions (DateTimeZone.getConvertedId); elsewhere they have no summer time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """How a column's times become text; formats are strftime's. `unit` is that of numbers, a name of TimeUnit; None for
-    texts, which the first of `inputs` that can reads. A zone is None where the settings have none, and `moved` minutes
-    are added to local time, as another zone would.
+    """How a column's times become text; formats are strftime's. `unit` is that of numbers, a name of TimeUnit. It is
+    None for texts, which the first fitting one of `inputs` reads. A zone is None when the settings have none. `moved`
+    minutes are added to local time, as in another zone.
     """
 
     output: str
@@ -75,7 +75,9 @@ class TimeFormat:
 
     @staticmethod
     def of(settings: Mapping[str, str], *, path: str) -> TimeFormat:
-        """Raises ConfigError for a wrong setting, UnsupportedError for a format that is not written here."""
+        """Returns the format of the settings. Raises ConfigError for a wrong setting, UnsupportedError for a format
+        that is not written here.
+        """
         kind = TIME_TYPE.read(settings, path=path)
         if kind is None:
             message = f"the table does not record {TIME_TYPE.name}, which its partition paths depend on"
@@ -93,8 +95,8 @@ class TimeFormat:
 
     @property
     def missing_zone(self) -> str | None:
-        """The option of a zone without which paths are in that of the writers' JVM; None where they do not depend on
-        it. Texts without an offset, and without any zone, have their own time in the path.
+        """The option of a zone, without which paths are in the zone of the writers' JVM; None when paths do not depend
+        on it. Texts without an offset, and without any zone, have their own time in the path.
         """
         if self.unit is not None:
             return TIME_OUTPUT_ZONE.name if self.output_zone is None else None
@@ -102,7 +104,7 @@ class TimeFormat:
         return TIME_INPUT_ZONE.name if is_open and not all("%z" in form for form in self.inputs) else None
 
     def texts(self, column: pa.Array, *, path: str) -> pa.Array:
-        """Times as text. Raises FormatError naming `path` for null and no time, UnsupportedError for the type."""
+        """Formats times. Raises FormatError naming `path` for a null or for no time, UnsupportedError for the type."""
         if column.null_count:
             message = f"{column.null_count} rows have no value in the partition column of times"
             raise FormatError(message, path=path, remedy="give each row a time, or write these rows with Hudi")
@@ -120,7 +122,7 @@ class TimeFormat:
         return pc.strftime(local, format=self.output)
 
     def _of_numbers(self, column: pa.Array, unit: str, path: str) -> pa.Array:
-        """Local time in seconds, by way of milliseconds, to which TimeUnit.convert cuts towards zero."""
+        """Returns local time in seconds, by way of milliseconds, to which TimeUnit.convert cuts towards zero."""
         nanos, ends = _NANOS[unit], pc.min_max(column)
         if len(column) and not _FIRST <= ends["min"].as_py() * nanos <= ends["max"].as_py() * nanos <= _LAST:
             message = f"a partition column of numbers of {unit} holds a time before the year 1 or after 9999"
@@ -131,7 +133,7 @@ class TimeFormat:
         return pc.local_timestamp(seconds.cast(pa.timestamp("s", self.output_zone or "UTC")))
 
     def _of_text(self, text: str, path: str) -> datetime:
-        """Local time of the output's zone, else of the input's, else as the text has it (HoodieDateTimeParser)."""
+        """Returns local time in the output's zone, else the input's, else as the text has it (HoodieDateTimeParser)."""
         for form in self.inputs:
             with suppress(ValueError, OverflowError):
                 moment = datetime.strptime(text, form)
@@ -153,13 +155,13 @@ def _inputs(settings: Mapping[str, str], path: str) -> tuple[str, ...]:
         raise _not_written(f"{TIME_DELIMITER.name}={divided}", path)
     forms = tuple(strftime(form, _READ, path=path) for form in map(str.strip, named.split(",")) if form)
     if not all("%Y" in form for form in forms):
-        # Joda-Time takes the year 2000, strptime 1900.
+        # Without a year, Joda-Time takes 2000, strptime 1900.
         raise _not_written(f"{TIME_INPUT.name}={named} without a year", path)
     return forms
 
 
 def strftime(pattern: str, letters: Mapping[str, str], *, path: str) -> str:
-    """A format of Joda-Time as one of strftime. Raises UnsupportedError for other letters than these."""
+    """Returns a format of Joda-Time as one of strftime. Raises UnsupportedError for letters that `letters` lacks."""
     parts, at = [], 0
     while at < len(pattern):
         match = _TOKEN.match(pattern, at)
@@ -178,8 +180,8 @@ def strftime(pattern: str, letters: Mapping[str, str], *, path: str) -> str:
 
 
 def _zone(name: str, path: str) -> str:
-    """A region or an offset as Arrow takes them, by a name of java.util.TimeZone, which has offsets in this form alone
-    and takes other names that it does not know for GMT.
+    """Returns the region or offset of a name of java.util.TimeZone, in Arrow's form. Java has offsets in this form
+    alone, and takes other names that it does not know for GMT. Raises ConfigError for a name that is not known here.
     """
     offset = _OFFSET.fullmatch(name)
     if offset is not None and int(offset[2]) < 24 and int(offset[3] or 0) < 60:
@@ -203,13 +205,13 @@ def _not_written(what: str, path: str) -> UnsupportedError:
 _NUMBER: Final = re.compile(r"-?\d+")
 _LOCAL_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d%3A\d\d%3A\d\d")
 _FORMAT: Final = "%Y-%m-%d %H%%3A%M%%3A%S"
-"""Escaped whatever the table says about URL encoding."""
+"""The colons are escaped, whatever the table says about URL encoding."""
 _MICROS_PER_MILLI: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class SqlTimes:
-    """Local time of `zone`. `is_given`: the options name it; otherwise it is UTC, as for queries."""
+    """Timestamps as local time of `zone`: of the options if `is_given`, otherwise UTC, as for queries."""
 
     zone: str
     is_given: bool
@@ -218,9 +220,10 @@ class SqlTimes:
     def of(
         config: TableConfig, options: Mapping[str, str], columns: pa.Schema, fields: Collection[str], known: list[str]
     ) -> SqlTimes | None:
-        """Those of a table with the partitions `known`, None for numbers. `fields` are its partition columns whose
-        values are in the path as they are, `columns` the table's, without those dropped from rows. Raises
-        UnsupportedError where partitions do not show the form or have another one, ConfigError for an unknown zone.
+        """Returns the form of timestamps in a table with the partitions `known`; None when they are numbers. `fields`
+        are its partition columns whose values are in the path as they are, `columns` the table's, without those dropped
+        from rows. Raises UnsupportedError when partitions do not show the form or have another one, ConfigError for an
+        unknown zone.
         """
         found = {name: _forms(config, name, known) for name in fields}
         times = {name for name in fields if name in columns.names and pa.types.is_timestamp(columns.field(name).type)}
@@ -249,7 +252,7 @@ class SqlTimes:
         return SqlTimes(str(zone_of(zone or "UTC")).removeprefix("UTC") or "UTC", zone is not None)
 
     def texts(self, column: pa.Array, *, path: str) -> pa.Array:
-        """Timestamps as text, escaped. Raises FormatError naming `path` for years beyond 1 to 9999."""
+        """Returns timestamps as text, escaped. Raises FormatError naming `path` for years beyond 1 to 9999."""
         micros = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
         millis = pc.divide(micros, _MICROS_PER_MILLI)  # Towards zero, as TimeUnit.convert does.
         texts = TimeFormat(_FORMAT, self.zone, "MILLISECONDS").texts(millis.fill_null(0), path=path)
@@ -257,7 +260,7 @@ class SqlTimes:
 
 
 def _forms(config: TableConfig, name: str, known: list[str]) -> set[re.Pattern[str] | None]:
-    """The forms of the values of a column in paths, None for one that is neither."""
+    """Returns the forms of a column's values in paths, with None for a value of neither form."""
     forms: set[re.Pattern[str] | None] = set()
     for partition in known:
         part = path_parts(partition, config.partition_fields).get(name, DEFAULT_PARTITION).removeprefix(f"{name}=")

@@ -1,8 +1,8 @@
 """Rolls back the data files of one instant: deletes its own files, rolls back its blocks in shared log files.
 
-Table version 6 shares log files among instants, so a command block goes into a log file of its own behind them
-(BaseRollbackHelper of 0.15, RollbackHelperV1 of 1.x); later versions name every file after its instant and delete it
-(RollbackHelper of 1.x). Nothing in a plan is followed as a path: a file counts when its plain name parses and has the
+Instants of table version 6 share log files, so a command block goes into a log file of its own after them
+(BaseRollbackHelper of 0.15, RollbackHelperV1 of 1.x). Later versions name every file after its instant and delete it
+(RollbackHelper of 1.x). Nothing in a plan is followed as a path. A file counts when its plain name parses and has the
 failed instant, or is that of a log file with blocks of that instant alone.
 """
 
@@ -27,14 +27,14 @@ from hudi_core.view.file_group import DataFile
 log = logging.getLogger(__name__)
 
 _THREADS: Final = 16
-"""Files of one rollback that are deleted at the same time: a delete is one request and no work."""
+"""How many files of one rollback are deleted at the same time: a delete is one request and no work."""
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackStat:
     """What was rolled back in one partition (HoodieRollbackStat), in plain names: files deleted (also missing ones),
-    log files of command blocks with their sizes, the failed instant's log files with their sizes by the plan and
-    (`kept_logs`) in storage.
+    log files of command blocks with their sizes, and the failed instant's log files with their sizes by the plan
+    (`failed_logs`) and in storage (`kept_logs`).
     """
 
     partition: str
@@ -45,7 +45,7 @@ class RollbackStat:
 
 
 def rollback_command(rollback: str, failed: str) -> bytes:
-    """The log block that rolls back the blocks of `failed` before it."""
+    """Returns the log block that rolls back the blocks of `failed` before it."""
     headers = {
         HeaderKey.INSTANT_TIME: rollback,
         HeaderKey.TARGET_INSTANT_TIME: failed,
@@ -55,8 +55,8 @@ def rollback_command(rollback: str, failed: str) -> bytes:
 
 
 def is_named_after_another(storage: Storage, failed: str, partition: str, name: str) -> bool:
-    """Whether a data file with the name of another instant is a log file of `failed`: all its blocks are, or it is
-    gone. While a clustering that resizes consistent hashing buckets is pending, a write goes to the new bucket as well,
+    """Whether a data file with the name of another instant is a log file of `failed`: all its blocks are, or the file
+    is gone. While a clustering that resizes consistent hashing buckets is pending, a write also goes to the new bucket,
     into a log file named after the clustering (HoodieAppendHandle). Raises FormatError for a log file that has blocks
     of other instants as well, StorageError.
     """
@@ -77,7 +77,7 @@ def is_named_after_another(storage: Storage, failed: str, partition: str, name: 
 def step_of(
     request: RollbackStep, failed: str, *, source: str, is_renamed: Callable[[str, str], bool] | None = None
 ) -> RollbackStep:
-    """What a plan's request may do, with names of files. Those that are no files of `failed`, nor `is_renamed` ones
+    """Returns what a plan's request may do, with names of files. Files that are not of `failed`, and not `is_renamed`
     (is_named_after_another), are omitted, with a warning naming `source`. Raises FormatError for a log request whose
     file group or base instant make no file name.
     """
@@ -101,14 +101,14 @@ def step_of(
 
 @dataclass(frozen=True, slots=True)
 class FileRollback:
-    """Removes the files of the instant `_failed` for that of the rollback. Every step may be repeated after a crash."""
+    """Removes the files of the instant `_failed`, for the rollback `_rollback`. Every step can be repeated."""
 
     _storage: Storage
     _failed: str
     _rollback: str
 
     def run(self, steps: Sequence[RollbackStep]) -> list[RollbackStat]:
-        """Does all steps and returns what was done by partition, sorted, also of steps that name nothing."""
+        """Does all steps. Returns what was done by partition, sorted, also for steps that name nothing."""
         paths = sorted({join(step.partition, name) for step in steps for name in step.delete})
         if len(paths) < _THREADS:
             for path in paths:
@@ -150,7 +150,7 @@ class FileRollback:
         return done
 
     def _earlier_commands(self) -> dict[tuple[str, str, str], list[str]]:
-        """The log files that earlier attempts at this rollback announced by markers, by file slice."""
+        """Returns the log files that earlier attempts at this rollback announced by markers, by file slice."""
         announced: dict[tuple[str, str, str], list[str]] = {}
         for marker in list_markers(self._storage, self._rollback):
             parsed = parse_data_file(marker.file_name)
@@ -161,9 +161,9 @@ class FileRollback:
     def _append(
         self, partition: str, file_id: str, base_instant: str, files: Mapping[str, FileInfo], announced: list[str]
     ) -> tuple[str, int]:
-        """The log file whose command block rolls back the slice's blocks of the failed instant, and its size; an
-        earlier attempt's, if it is whole. The marker is created first, as in Hudi: a rollback that is resumed, by
-        whichever engine, finds the log file by it and records it in the metadata table.
+        """Writes the command block that rolls back the slice's blocks of the failed instant. Returns its log file and
+        size; an earlier attempt's, if it is whole. The marker is created first, as in Hudi: any engine that resumes the
+        rollback finds the log file by it and records it in the metadata table.
         """
         for name in announced:
             if name in files and self._is_command(DataFile(partition, name, files[name].size)):

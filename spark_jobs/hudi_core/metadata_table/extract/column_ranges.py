@@ -20,7 +20,9 @@ class RowRanges:
     """Gathers the range of one column. Memory: two bounds."""
 
     def __init__(self, column: str, arrow_type: pa.DataType, version: int, *, bound_type: str | None = None) -> None:
-        """UnsupportedError for a type without an order. `bound_type`: the logical type of the bounds, if another."""
+        """Takes `bound_type`, the logical type of the bounds, where it is not the column's. Raises UnsupportedError for
+        a type without an order.
+        """
         self._column = column
         name, self._type = logical_and_type(arrow_type, version)
         self._logical = bound_type or name
@@ -39,14 +41,14 @@ class RowRanges:
         self._greatest = outer_bound(self._greatest, greatest, upper=True)
 
     def result(self, size: int = 0, uncompressed: int = 0) -> ColumnRange:
-        """The range so far; sizes are in bytes, 0 where the values are not a Parquet file's."""
+        """Returns the range so far. Sizes are in bytes, 0 where the values are not from a Parquet file."""
         return ColumnRange(
             self._column, self._least, self._greatest, self.nulls, self.values, size, uncompressed, self._type
         )
 
 
 def _bounds(array: pa.Array, logical: str) -> tuple[Bound | None, Bound | None]:
-    """Of an array with a value that is not null; NaN is the greatest value."""
+    """Returns the bounds of an array with a value that is not null. NaN is the greatest value."""
     if pa.types.is_floating(array.type):
         return _float_bounds(array, logical)
     if pa.types.is_boolean(array.type):
@@ -58,8 +60,9 @@ def _bounds(array: pa.Array, logical: str) -> tuple[Bound | None, Bound | None]:
 
 
 def _float_bounds(array: pa.Array, logical: str) -> tuple[Bound, Bound]:
-    """A least zero is -0.0, as in parquet-mr: 0.0 is taken for Hudi's range of a chunk with NaN (range_merge). The
-    greatest of values with NaN is infinity, read as NaN here (records.bounds): by NaN, Hudi 1.2 skips files that match.
+    """Returns the bounds of floats. A least zero becomes -0.0, as in parquet-mr: range_merge takes 0.0 for Hudi's range
+    of a chunk with NaN. The greatest of values with NaN becomes infinity, which records.bounds reads as NaN: by a bound
+    of NaN, Hudi 1.2 would skip files that match.
     """
     nans, nan, infinity = pc.is_nan(array), Bound(logical, math.nan), Bound(logical, math.inf)
     ends = pc.min_max(array.filter(pc.invert(nans)))
@@ -75,8 +78,8 @@ class FooterRanges:
         self._leaves = leaf_columns(metadata)
 
     def range(self, column: str, arrow_type: pa.DataType, version: int) -> ColumnRange | None:
-        """Over all row groups; `arrow_type` is that in the file. None for chunks with values but without bounds
-        (parquet-mr omits those of 4 KB, and any with NaN) or statistics, and for what chunk_ranges does not read.
+        """Returns the range over all row groups; `arrow_type` is the column's type in the file. None where a chunk has
+        values but no bounds (parquet-mr omits bounds of 4 KB and NaN) or no statistics, or chunk_ranges cannot read it.
         """
         number = self._number(column)
         found = None if number is None or not self._groups else chunk_ranges(self._metadata, number, arrow_type)
@@ -93,7 +96,7 @@ class FooterRanges:
         return ColumnRange(column, least, greatest, sum(nulls), sum(values), *self.sizes(column), value_type)
 
     def sizes(self, column: str) -> tuple[int, int]:
-        """Compressed and uncompressed bytes of a column's chunks; zeros for one without."""
+        """Returns the compressed and uncompressed bytes of a column's chunks; zeros for a column without chunks."""
         number = self._number(column)
         chunks = [] if number is None else [group.column(number) for group in self._groups]
         compressed = sum(chunk.total_compressed_size for chunk in chunks)

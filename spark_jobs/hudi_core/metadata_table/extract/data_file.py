@@ -1,6 +1,6 @@
-"""Reads the statistics of one data file for all partition types at once, on executors: a base file's footer, and
-columns without a range there; a log file's blocks. Of these every record counts, whatever the state of its instant, so
-that ranges hold at any time. Memory: one batch of rows, or one piece of a log block.
+"""Reads the statistics of one data file for all partition types in one pass, on executors. In a base file it reads the
+footer, and the rows of columns without a range there; in a log file it reads the blocks. Every record of a block
+counts, in any state of its instant, so that ranges hold at any time. Memory: a batch, or a piece of a log block.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.P
 
 @dataclass(frozen=True, slots=True)
 class StatisticsRequirements:
-    """What is needed of each file: the ranges of `columns` (dotted, indexable) in the encoding of index version
-    `version`, the filter over record keys (`bloom`), the values of `expressions`. `schema` is as files store it, with
-    meta fields, `history` as in IndexedTable. `all_columns`: each range must be recorded
+    """The statistics that are needed of each file: the ranges of `columns` (dotted, indexable) in the encoding of index
+    version `version`, the filter over record keys (`bloom`), the values of `expressions`. `schema` is the schema of
+    files, with meta fields; `history` is IndexedTable's. With `all_columns`, each range must be recorded
     (TableVersion.indexes_all_columns).
     """
 
@@ -63,9 +63,10 @@ class StatisticsRequirements:
 def read_file_statistics(
     storage: Storage, file: DataFileRef, requirements: StatisticsRequirements, content: bytes | None = None
 ) -> FileStatistics:
-    """The statistics of `file`. Columns that it lacks are null in all its rows. A base file whose `content` is given is
-    not read. Raises StorageNotFoundError when it is gone, CorruptFileError for a broken base file, UnsupportedError for
-    one that is no Parquet file or of a metadata-only bootstrap, and for a range that cannot be stored though all must.
+    """Returns the statistics of `file`. A column that the file lacks is null in all its rows. A base file whose
+    `content` is given is not read. Raises StorageNotFoundError when the file is gone, CorruptFileError for a broken
+    base file, UnsupportedError for a base file that is no Parquet file or of a metadata-only bootstrap. With
+    `all_columns` it also raises UnsupportedError for a range that cannot be stored.
     """
     if not (requirements.columns or requirements.bloom or requirements.expressions):
         return FileStatistics(file)
@@ -79,7 +80,7 @@ def read_file_statistics(
 
 
 def _check_recorded(statistics: FileStatistics) -> None:
-    """To a reader that finds no range of a file's column all its values are null: it would lose the rows."""
+    """Raises UnsupportedError for a range that cannot be stored: a reader takes an absent range for nulls only."""
     for found in statistics.ranges:
         if file_record(statistics.file, found) is None:
             raise UnsupportedError(
@@ -93,7 +94,7 @@ def _check_recorded(statistics: FileStatistics) -> None:
 
 
 class _Rows:
-    """Gathers, from rows, ranges of columns and what expression indexes hold of theirs."""
+    """Gathers from rows the ranges of columns and the values of expression indexes."""
 
     def __init__(
         self, columns: Iterable[str], stored: pa.Schema, requirements: StatisticsRequirements, file: DataFileRef
@@ -107,11 +108,11 @@ class _Rows:
         ]
         top = {_top(name, stored) for name, _ in self._of_columns}
         self.columns = pa.schema([column for column in stored if column.name in top])
-        """The top-level columns that are to be read."""
+        """The top-level columns to read."""
         self.count = 0
 
     def add(self, batch: pa.RecordBatch, known: frozenset[str] | None = None) -> None:
-        """`known` are the columns that the rows have at all, None all."""
+        """Adds a batch of rows. `known` are the columns that the rows have; None: all."""
         self.count += batch.num_rows
         for name, values in self._of_columns:
             array = column_of(batch, name)
@@ -119,7 +120,7 @@ class _Rows:
                 values.add(array)
 
     def ranges(self, footer: FooterRanges | None = None) -> dict[str, ColumnRange]:
-        """Of the columns that any row had; with sizes where they are a Parquet file's."""
+        """Returns the ranges of the columns that any row had, with sizes from a Parquet `footer`, if given."""
         return {
             name: ranges.result(*((0, 0) if footer is None else footer.sizes(name)))
             for name, ranges in self._ranges.items()
@@ -149,7 +150,7 @@ def _of_base(
         footer, renamed = FooterRanges(parquet.metadata), renamed_columns(requirements.history)
         found: dict[str, ColumnRange | None] = {}
         for name in requirements.columns:
-            # By the type that the file has, unless the column was widened since: then its rows are read as of now.
+            # The footer counts if the file has the present type. If the column was widened since, its rows are read.
             arrow_type = None if _top(name, stored) in renamed else column_type(parquet.schema, name)
             is_same = arrow_type is not None and arrow_type == _stored_type(stored, name)
             found[name] = footer.range(name, arrow_type, requirements.version) if is_same else None
@@ -172,7 +173,7 @@ def _of_log(storage: Storage, file: DataFileRef, requirements: StatisticsRequire
     rows, partial = _Rows(requirements.columns, stored, requirements, file), False
     blocks = log_blocks(storage, [DataFile(file.partition, file.name, file.size)]) if rows.columns.names else ()
     for block in blocks:
-        # Corrupt blocks are passed over, as by every reader that goes on at all: no row of them is ever returned.
+        # Corrupt blocks are skipped: a reader skips them, too, or stops. None returns a row of them.
         if isinstance(block, CorruptBlock) or block.type not in _DATA:
             continue
         sources = _sources(requirements, block.instant_time or "")

@@ -1,7 +1,7 @@
 """The functions of expression indexes over Arrow arrays, as Spark computes them (ExpressionIndexSparkFunctions), and
-what an index holds of the values of a file (SparkMetadataWriterUtils.getExprIndexRecords).
+the content of an index for the values of a file (SparkMetadataWriterUtils.getExprIndexRecords).
 
-Only what is computed exactly is here: anything else is refused, since an index of other values would hide rows.
+This module computes only exact values and refuses all others: an index of other values would hide rows.
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ from hudi_core.config.metadata_config import EXPRESSION_ZONE
 from hudi_core.errors import UnsupportedError, ZoneUnknownError
 from hudi_core.expr.wall_time import WallTime
 from hudi_core.metadata_table.extract.column_ranges import RowRanges
-from hudi_core.metadata_table.indexed_table import DEFAULT_PATH
-from hudi_core.metadata_table.partition_type import COLUMN_STATS
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, DEFINITIONS_PATH
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText
 
 _BOTH: Final = (
     r"\x{0528}-\x{052F}\x{2C2F}\x{2C5F}\x{A698}-\x{A69B}\x{A796}-\x{A79F}\x{A7AB}-\x{A7F7}\x{104B0}-\x{104FF}\x{10570}-\x{105BF}"
     r"\x{10C80}-\x{10CFF}\x{10D50}-\x{10D8F}\x{118A0}-\x{118DF}\x{16E40}-\x{16E7F}\x{1C89}\x{1C8A}\x{1E900}-\x{1E943}"
 )
-"""Blocks and ranges in which both cases are new."""
+"""The blocks and ranges in which both cases are new."""
 NEW_CAPITALS: Final = rf"[\x{{037F}}\x{{13A0}}-\x{{13F5}}\x{{1C90}}-\x{{1CBF}}{_BOTH}]"
-"""Those that a lower case came to or that came themselves: Yot, Cherokee, Mtavruli."""
+"""The letters that are new upper cases, or that got a new lower case: Yot, Cherokee, Mtavruli."""
 NEW_SMALL: Final = (
     r"[\x{019B}\x{025C}\x{0261}\x{0264}\x{026A}\x{026C}\x{0282}\x{0287}\x{029D}\x{029E}\x{03F3}\x{10D0}-\x{10FF}\x{13F8}-\x{13FD}"
     rf"\x{{1C80}}-\x{{1C88}}\x{{1D8E}}\x{{A794}}\x{{AB53}}\x{{AB70}}-\x{{ABBF}}{_BOTH}]"
 )
-"""Those that an upper case came to or that came themselves: Georgian, Cherokee, letters of phonetic alphabets."""
+"""The letters that are new lower cases, or that got a new upper case: Georgian, Cherokee, phonetic alphabets."""
 
 SESSION_ZONE: Final = EXPRESSION_ZONE.name
 """The option that names the time zone of the Spark sessions that query the index."""
@@ -54,12 +53,12 @@ _ZONE_REMEDY: Final = (
 def function_of(
     name: str, options: Mapping[str, str], arrow_type: pa.DataType, zone: str | None
 ) -> tuple[Function, pa.DataType]:
-    """The function and the type of its values. Raises UnsupportedError where these may differ from Spark's."""
+    """Returns the function and the type of its values. Raises UnsupportedError where values may differ from Spark's."""
     make = _FUNCTIONS.get(name.lower() or "identity")
     if make is None:
         raise _refused(name, "this release does not compute it")
     found = make(_Call(name, arrow_type, options, zone))
-    # The call on no values also refuses a zone that is not known.
+    # This call on an empty array also refuses an unknown zone.
     return found, found(pa.array([], arrow_type)).type
 
 
@@ -95,14 +94,16 @@ class _Call:
             raise _refused(self.name, f"its option {key} is {text!r}") from error
 
     def pattern(self) -> DatePattern:
-        """Of `format`; from_unixtime has a default."""
+        """Returns the pattern of the option `format`, whose default serves from_unixtime. Raises UnsupportedError."""
         try:
             return DatePattern(self.options.get("format", _DEFAULT_PATTERN))
         except UnsupportedError as error:
             raise _refused(self.name, error.message) from error
 
     def wall_time(self, values: pa.Array) -> WallTime:
-        """Of dates; of timestamps, and of whole seconds since 1970, as a wall clock in the zone shows them."""
+        """Returns the wall time of dates, or of timestamps and whole seconds since 1970 in the session zone. Raises
+        UnsupportedError, ZoneUnknownError where no zone is set.
+        """
         if self.is_date:
             return WallTime.of(values, "UTC")
         zone = self.session_zone
@@ -120,7 +121,7 @@ class _Call:
 
 def _refused(name: str, reason: str, error: type[UnsupportedError] = UnsupportedError) -> UnsupportedError:
     remedy = _ZONE_REMEDY if error is ZoneUnknownError else _REMEDY
-    return error(f"an expression index on `{name}` cannot be kept true: {reason}", path=DEFAULT_PATH, remedy=remedy)
+    return error(f"an expression index on `{name}` cannot be kept true: {reason}", path=DEFINITIONS_PATH, remedy=remedy)
 
 
 def _unchanged(fits: Callable[[_Call], bool], call: _Call) -> Function:
@@ -129,8 +130,8 @@ def _unchanged(fits: Callable[[_Call], bool], call: _Call) -> Function:
 
 
 def _cased(plain: Function, full: Callable[[str], str], new: str, call: _Call) -> Function:
-    """Java maps by the full rules (`ß` to `SS`, final sigma), Arrow by the simple ones, so text beyond ASCII goes one
-    by one (0.5 µs each). Letters of `new`, a class of a regular expression, are refused.
+    """Returns the function `lower` or `upper`. Java maps by the full rules (`ß` to `SS`), Arrow by the simple rules.
+    Texts beyond ASCII are mapped one by one (0.5 µs each). Letters of `new` (a regular expression's class) are refused.
     """
     call.require(call.is_text)
 
@@ -158,7 +159,7 @@ def _length(call: _Call) -> Function:
 
 
 def _substring(call: _Call) -> Function:
-    """UTF8String.substringSQL: positions count from 1, negative ones from the end, and 0 is as 1."""
+    """Returns UTF8String.substringSQL as a function: positions count from 1, negative ones from the end; 0 means 1."""
     call.require(call.is_text)
     start, length = call.number("pos"), call.number("len")
     if length <= 0:
@@ -175,7 +176,7 @@ def _date_shift(sign: int, call: _Call) -> Function:
 
 
 def _unix_timestamp(call: _Call) -> Function:
-    """Spark divides microseconds as Java does: before 1970 the seconds are cut towards zero, not rounded down."""
+    """Returns `unix_timestamp`. Like Java, Spark cuts seconds before 1970 towards zero and does not round down."""
     call.require(call.is_instant)
     micros = pa.timestamp("us", tz=call.arrow_type.tz)
     return lambda values: pc.divide(values.cast(micros, safe=False).cast(pa.int64()), 1_000_000)
@@ -194,7 +195,7 @@ def _part(letter: str, of_dates: bool, call: _Call) -> Function:
 
 _TOKEN: Final = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|[^A-Za-z']+")
 _YEARS: Final = (1, 999_999)
-"""Eras and years beyond are refused: `y` is the year of the era, and Java's signs differ there."""
+"""The first and last year that have a text. Others are refused: `y` is the year of the era, and Java's signs differ."""
 _PARTS: Final[dict[str, Callable[[WallTime], pa.Array]]] = {
     "y": WallTime.years,
     "M": lambda time: pc.month(time.seconds),
@@ -206,25 +207,25 @@ _PARTS: Final[dict[str, Callable[[WallTime], pa.Array]]] = {
 
 
 class DatePattern:
-    """A pattern that Java and Spark share (DateTimeFormatter): of `yyyy`, `MM`, `dd`, `HH`, `mm`, `ss`, their
-    one-letter forms but of the year, quoted text and signs.
+    """A date pattern that Java and Spark share (DateTimeFormatter). It may have `yyyy`, `MM`, `dd`, `HH`, `mm`, `ss`,
+    the one-letter forms of all but the year, quoted text and signs.
     """
 
     def __init__(self, pattern: str) -> None:
-        """Raises UnsupportedError for a letter whose text depends on a locale, a zone or a calendar of weeks."""
+        """Reads a pattern. Raises UnsupportedError for a letter whose text depends on locale, zone or week calendar."""
         tokens = [match.group() for match in _TOKEN.finditer(pattern)]
         if not tokens or "".join(tokens) != pattern:
             raise UnsupportedError(f"the date pattern {pattern!r} is not read")
         self._pieces = [_piece(token, pattern) for token in tokens]
 
     def format(self, time: WallTime) -> pa.Array:
-        """The text of each, null of null. UnsupportedError for years that have none."""
+        """Returns the texts of times; null for null. Raises UnsupportedError for a year that has no text."""
         years = pc.min_max(time.years())
         if years["min"].is_valid and not _YEARS[0] <= years["min"].as_py() <= years["max"].as_py() <= _YEARS[1]:
             raise UnsupportedError(
                 "a time lies before the year 1 or far beyond 9999, for which this release has no text"
             )
-        # The first column makes the texts as many as the times, also of a pattern of quoted text alone.
+        # This column makes one text per time, also for a pattern that has only quoted text.
         empty = pc.if_else(time.seconds.is_valid(), "", pa.scalar(None, pa.string()))
         return pc.binary_join_element_wise(empty, *(piece(time) for piece in self._pieces), "")
 
@@ -252,7 +253,7 @@ def _digits(numbers: pa.Array, width: int) -> pa.Array:
 
 
 def _year(years: pa.Array) -> pa.Array:
-    """Four digits; with a sign where there are more (SignStyle.EXCEEDS_PAD)."""
+    """Returns years as four digits, or as a sign and more digits (SignStyle.EXCEEDS_PAD)."""
     text = _digits(years, 4)
     return pc.if_else(pc.greater(years, 9999), pc.binary_join_element_wise("+", text, ""), text)
 
@@ -278,19 +279,19 @@ _FUNCTIONS: Final[Mapping[str, Callable[[_Call], Function]]] = {
     "day": partial(_part, "d", True),
     "hour": partial(_part, "H", False),
 }
-"""Of Hudi's list, `split` gives arrays, which have no order, and the regular expressions are Java's."""
+"""The functions by name, without two of Hudi's: `split` returns arrays, and regular expressions are Java's."""
 
 
 class ExpressionValues:
     """Gathers a file's range or filter of one expression. Memory: two bounds, or one byte per bit of the filter."""
 
     def __init__(self, expression: Expression, column: pa.DataType) -> None:
-        """`column` is its type in the table's schema. Raises UnsupportedError as check_expression."""
+        """Takes the type of the source column in the table's schema. Raises UnsupportedError like check_expression."""
         self.expression = expression
         self._function, result = function_of(expression.function, expression.options, column, expression.zone)
         self._bloom: BloomFilter | None = None
         if expression.index_type == COLUMN_STATS:
-            # Spark's timestamps count microseconds, and come to Hudi as timestamps, which version 1 wraps as such.
+            # Spark's timestamps count microseconds. Hudi gets them as timestamps, and version 1 wraps them as such.
             self._micros = pa.timestamp("us", tz=result.tz) if pa.types.is_timestamp(result) else None
             logical = None if self._micros is None else "timestamp_micros"
             self._ranges = RowRanges(expression.column, self._micros or result, expression.version, bound_type=logical)
@@ -310,7 +311,9 @@ class ExpressionValues:
             self._bloom.add_batch(pc.cast(found.drop_null(), pa.large_string()))
 
     def result(self, file_size: int) -> ColumnRange | FilterText:
-        """As in Hudi, `value_count` is without nulls, and the sizes are the file's and twice that."""
+        """Returns the range or filter of the file. As in Hudi, `value_count` of a range is without nulls, and its sizes
+        are the file's size and twice that size.
+        """
         if self._bloom is not None:
             return FilterText(self._bloom.type_code, self._bloom.to_base64())
         found = self._ranges.result(file_size, 2 * file_size)
@@ -318,5 +321,5 @@ class ExpressionValues:
 
 
 def check_expression(expression: Expression, arrow_type: pa.DataType) -> None:
-    """Raises UnsupportedError for an index whose values are not computed exactly."""
+    """Raises UnsupportedError for an expression whose values cannot be computed exactly."""
     ExpressionValues(replace(expression, bloom=(1, 0.5, 1)), arrow_type)

@@ -1,6 +1,6 @@
-"""Indexes that are initialized by an exchange: executors read data files, and write a base file for each file group.
-Partitions of files get the records that their type makes of the files' statistics; of whole data partitions all files
-of one go to one task. Row-level indexes get the rows' keys.
+"""Initializes indexes by an exchange: executors read data files, and write a base file for each file group. Indexes of
+files get the records that their type makes of the files' statistics; for an index of whole data partitions, all files
+of a data partition go to one task. Row-level indexes get the rows' keys.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.view.file_group import DataFile, FileSlice
 
 _UNIT_FILES: Final = 50
-"""Files that one task reads, or more where a data partition has more and all its files belong to one task."""
+"""The files that one task reads; more where all files of a data partition belong to one task and it has more."""
 U = TypeVar("U")
 
 
 def files_of_all_slices(files: Sizes) -> list[DataFileRef]:
-    """All committed files (initialize.committed_files): for partition types with `needs.older_slices`."""
+    """Returns all committed files (initialize.committed_files), for partition types with `needs.older_slices`."""
     return [
         DataFileRef.of(DataFile(partition, name, size))
         for partition, sizes in files.items()
@@ -49,17 +49,18 @@ def files_of_all_slices(files: Sizes) -> list[DataFileRef]:
 
 
 def files_of_latest_slices(slices: Iterable[FileSlice]) -> list[DataFileRef]:
-    """The files that a snapshot query reads: for all other partition types of files."""
+    """Returns the files that a snapshot query reads, for all other partition types of files."""
     return [DataFileRef.of(file) for item in slices for file in item.files]
 
 
 def initialization_from_files(
     partition_type: PartitionType, table: IndexedTable, files: Sequence[DataFileRef], instant: str, workers: Workers
 ) -> Initialization:
-    """`files` are those that the type's needs ask for, by data partition; `instant`, the table's latest completed one
-    (instants.SOLO_COMMIT: none), is in filters. Errors as PartitionType.group_count, and of the fill as
-    read_file_statistics and Engine.exchange. Memory here: the names of the files. Of a task: some megabytes of records;
-    for a type of whole data partitions the ranges of one partition's files, 400 bytes for each column and file.
+    """Returns the initialization of an index of files. `files` are the files that the type's needs ask for, by data
+    partition. `instant` is the table's latest completed instant (instants.SOLO_COMMIT: none), which filters name.
+    Raises the errors of PartitionType.group_count; the fill raises the errors of read_file_statistics and
+    Engine.exchange. Memory of the driver: the names of the files. Memory of a task: some megabytes of records; for a
+    type of whole data partitions the ranges of one partition's files, 400 bytes for each column and file.
     """
 
     def fill(target: NewPartition) -> list[NewBaseFile]:
@@ -78,9 +79,9 @@ def initialization_from_files(
 def initialization_from_rows(
     name: str, table: IndexedTable, counts: Counts, slices: Sequence[FileSlice], spec: str, workers: Workers, zone: str
 ) -> Initialization:
-    """Of a row-level index; `counts` are its file groups (row_level.group_counts), `slices` the latest merged ones,
-    `spec` is the ReaderSpec of a snapshot query as text, `zone` that of instants. Errors of the fill: those of
-    produce_index_rows, of Engine.exchange and of reading the slices.
+    """Returns the initialization of a row-level index. `counts` are its file groups (row_level.group_counts), `slices`
+    the latest merged file slices, `spec` the ReaderSpec of a snapshot query as text, `zone` the time zone of instants.
+    The fill raises the errors of produce_index_rows, of Engine.exchange and of reading the slices.
     """
     index = row_level_type(name, table)
 
@@ -97,7 +98,7 @@ def initialization_from_rows(
 
 @dataclass(frozen=True, slots=True)
 class IndexShards:
-    """The new partition that an exchange writes; `index` is what makes the rows of a row-level one."""
+    """The new partition that an exchange writes; `index` makes the rows of a row-level index."""
 
     uri: str
     storage_options: Mapping[str, str]
@@ -107,7 +108,7 @@ class IndexShards:
 
 @dataclass(frozen=True, slots=True)
 class FileRecordsUnit:
-    """Files of the indexed table that one task reads; `instant` as in initialization_from_files."""
+    """The files of the indexed table that one task reads; `instant` as in initialization_from_files."""
 
     shards: IndexShards
     table: IndexedTable
@@ -123,7 +124,7 @@ def _write(workers: Workers, shards: IndexShards, produce: Produce[U], units: Se
 
 
 def produce_file_records(unit: FileRecordsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce of a unit's files; raises what read_file_statistics and the partition type raise."""
+    """Yields the records of a unit's files (Produce). Raises the errors of read_file_statistics and of the type."""
     target = unit.shards.target
     storage = open_data_storage(unit.shards.uri, unit.shards.storage_options)
     partition_type = partition_type_of(target.name, unit.table)
@@ -141,7 +142,7 @@ def produce_file_records(unit: FileRecordsUnit, attempt: TaskAttempt) -> Iterato
 def write_base_shard(
     shards: IndexShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
 ) -> WrittenShard:
-    """engine.protocol.Consume, given `shards`: the base file of one file group. Memory as NewPartition.write_shard."""
+    """Writes a file group's base file; with `shards` it is an engine.protocol.Consume. Memory: write_shard's."""
     storage, target = open_data_storage(shards.uri, shards.storage_options), shards.target
 
     def conflict(key: bytes) -> HudiError:
@@ -183,7 +184,7 @@ class ReadStatistics:
 def read_statistics(
     workers: Workers, files: Sequence[DataFileRef], requirements: StatisticsRequirements
 ) -> Iterator[FileStatistics]:
-    """The statistics of `files`, in their order, read by tasks and kept here; errors as read_file_statistics."""
+    """Yields the statistics of `files` in order; the driver holds all. Raises the errors of read_file_statistics."""
     units = [
         StatisticsUnit(workers.uri, workers.storage_options, requirements, tuple(files[at : at + _UNIT_FILES]))
         for at in range(0, len(files), _UNIT_FILES)

@@ -1,18 +1,18 @@
 """Partitions of the metadata table that are built beside writers
 (HoodieBackedTableMetadataWriter.buildMetadataPartitions).
 
-Under the table lock the file groups are made and the names put into `hoodie.table.metadata.partitions.inflight`: from
-then on writers update these partitions, and readers ignore them. The base files are written without the lock, from the
-snapshot of that moment. Under the lock again the names move to `hoodie.table.metadata.partitions`. Until then the build
-is repeated after a crash: the file groups go with the writers' records, which the new base files contain.
+Under the table lock, a build makes the file groups and puts the names into `hoodie.table.metadata.partitions.inflight`:
+from then on writers update these partitions, and readers ignore them. Without the lock, it writes the base files from
+the snapshot of that moment. Under the lock again, it moves the names to `hoodie.table.metadata.partitions`. A crashed
+build is repeated: its file groups are deleted, and the new base files contain the writers' records.
 
-From version 8 on a deltacommit of the action's instant is pending meanwhile, as of real Hudi's indexer. In version 6
-the releases of Hudi disagree on its name, and roll another one back (isIndexingCommit of 0.15 and of 1.x): there is
-none, and the base instant is an early one.
+From version 8 on a deltacommit of the action's instant is pending meanwhile, as for Hudi's indexer. In version 6 the
+releases of Hudi expect different names of this deltacommit, and roll back a deltacommit of another name
+(isIndexingCommit of 0.15 and of 1.x): the build has no deltacommit there, and its base instant is an early one.
 
-The deltacommit completes before the names move, and the action after both; a process may die in between. A completed
-deltacommit makes the base files count, so it is rolled back only while no listed partition has files of it: an index
-that is listed is complete, and stays so when its action leaves the timeline.
+The deltacommit completes before the names move, and the action completes after both; a process may die in between. A
+completed deltacommit makes the base files count. So it is rolled back only while no listed partition has files of it: a
+listed index is complete, and stays complete when its action leaves the timeline.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS: Final = 30.0
 TOLERANCE_SECONDS: Final = 120.0
-"""Hudi's defaults, a minute and two misses, hold for any metadata table; half of that minute is ours."""
+"""Hudi's tolerance: its defaults (a minute, two misses) hold for any metadata table. Our interval is half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """`recorded_before` are the instants completed on the metadata timeline at its start."""
+    """A build that has begun. `recorded_before`: the instants completed on the metadata timeline before it."""
 
     deltacommit: str | None
     targets: Mapping[str, NewPartition]
@@ -72,9 +72,9 @@ class IndexBuild:
         self._clock = clock
 
     def begin(self, initializations: Sequence[Initialization], data: Timeline) -> Build:
-        """Makes the file groups and lists the partitions as inflight; what an earlier attempt left goes first. `data`
-        is the data table's timeline, loaded under this lock. Raises MetadataUnavailableError when there is no metadata
-        table, ConflictError while a listed partition has files of the action's deltacommit.
+        """Makes the file groups and lists the partitions as inflight; before that, it removes the remains of an earlier
+        attempt. `data` is the data table's timeline, loaded under this lock. Raises MetadataUnavailableError when no
+        metadata table exists, ConflictError while a listed partition has files of the action's deltacommit.
         """
         listed = self.listed_by_deltacommit()
         if listed:
@@ -109,16 +109,15 @@ class IndexBuild:
         return Build(deltacommit, targets, text, timeline.completed().requested_times)
 
     def fill(self, build: Build, initializations: Sequence[Initialization]) -> dict[str, list[NewBaseFile]]:
-        """Writes the base files, without the lock. Raises BuildRolledBackError where file groups are gone."""
+        """Writes the base files, without the table lock. Raises BuildRolledBackError where file groups are gone."""
         return {item.name: item.write(build.targets[item.name]) for item in initializations}
 
     def publish(
         self, build: Build, written: Mapping[str, Sequence[NewBaseFile]], guard: Callable[[], None]
     ) -> TableConfig:
-        """Completes the deltacommit, where there is one, and lists the partitions; returns the properties. `guard`
-        raises when the table lock is lost: others may have committed since. Raises as it; BuildRolledBackError when
-        another process rolled the build back, or started slices of the partitions after unfinished ones; ConflictError
-        when another process built a partition meanwhile.
+        """Completes the deltacommit, if any, and lists the partitions; returns the properties. `guard` raises when the
+        table lock is lost: others may have committed since. Raises the error of `guard`; BuildRolledBackError when
+        others rolled the build back or started new file slices there; ConflictError when others built a partition.
         """
         config = TableConfig.load(self._storage)
         metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
@@ -133,7 +132,7 @@ class IndexBuild:
         return list_partitions(self._storage, config, list(build.targets))
 
     def _check_there(self, build: Build, config: TableConfig, metadata_timeline: MetadataTimeline) -> None:
-        """Raises where another process changed the build; see publish."""
+        """Raises BuildRolledBackError or ConflictError where another process changed the build (see publish)."""
         found, path = None, config.path
         is_gone = not config.metadata_partitions_inflight.issuperset(build.targets)
         if build.deltacommit is not None:
@@ -149,9 +148,9 @@ class IndexBuild:
             )
 
     def roll_back(self, names: Collection[str], data: Timeline) -> TableConfig:
-        """Removes the remains of an attempt at unlisted partitions: the names first, as a writer must not find a
-        partition without file groups, the deltacommit, the files; returns the properties. Raises
-        MetadataUnavailableError when there is no metadata table. May be repeated.
+        """Removes the remains of an attempt at unlisted partitions; returns the properties. The names go first, since a
+        writer must not find a partition without file groups; then the deltacommit, then the files. Raises
+        MetadataUnavailableError when no metadata table exists. May be repeated.
         """
         config = TableConfig.load(self._storage)
         refuse_without_table(config)
@@ -171,14 +170,14 @@ class IndexBuild:
         return config
 
     def has_completed(self) -> bool:
-        """Whether the deltacommit is completed, so that the file groups count, listed or not; never in version 6."""
+        """Returns whether the deltacommit is completed: then its file groups count, listed or not. Not in version 6."""
         metadata_timeline = MetadataTimeline(self._storage, TableConfig.load(self._storage), self._clock)
         if metadata_timeline.features.metadata_suffixes:
             return False
         return metadata_timeline.active.load().completed().find(self._instant, Action.DELTA_COMMIT) is not None
 
     def listed_by_deltacommit(self) -> frozenset[str]:
-        """The listed partitions that still have files of the completed deltacommit; empty in version 6."""
+        """Returns the listed partitions that still have files of the completed deltacommit; none in version 6."""
         if not self.has_completed():
             return frozenset()
         return frozenset(
@@ -188,7 +187,9 @@ class IndexBuild:
         )
 
     def _abandoned(self, metadata_timeline: MetadataTimeline, names: Collection[str], config: TableConfig) -> list[str]:
-        """Of earlier attempts: the action's own, unless listed partitions need it; in version 6 those of Hudi."""
+        """Returns the deltacommits of earlier attempts: the action's own, unless a listed partition needs it; in
+        version 6 the pending ones of Hudi's indexer.
+        """
         timeline = metadata_timeline.active.load()
         if not metadata_timeline.features.metadata_suffixes:
             is_there = timeline.find(self._instant, Action.DELTA_COMMIT) is not None
@@ -198,7 +199,7 @@ class IndexBuild:
         return [time for time in times if timeline.pending().find(time, Action.DELTA_COMMIT) is not None]
 
     def _instants_of(self, name: str) -> set[str]:
-        """That the names of the partition's files carry."""
+        """Returns the instants in the names of a partition's files."""
         folder = f"{ROOT}/{check_file_name(name, source=PROPERTIES)}"
         return {parsed.instant for _, parsed in data_files(self._storage.list_files(folder))}
 
@@ -209,7 +210,7 @@ class IndexBuild:
                 initialized = {
                     item.file_id: item.base_instant for item in metadata_timeline.latest_slices(timeline, name)
                 }
-            except StorageNotFoundError:  # it holds no file group any more
+            except StorageNotFoundError:  # the partition has no file group any more
                 initialized = {}
             if any(initialized.get(file_id) != target.instant for file_id in target.file_ids):
                 message = f"the metadata partition `{name}` was compacted, or initialized again, while it was built"
@@ -218,15 +219,16 @@ class IndexBuild:
 
 
 def heartbeat_path(metadata_instant: str) -> str:
-    """Where writers of Hudi look for it (HoodieTableMetaClient.getHeartbeatFolderPath)."""
+    """Returns the path where Hudi's writers look for a heartbeat (HoodieTableMetaClient.getHeartbeatFolderPath)."""
     return f"{ROOT}/{HUDI_HEARTBEATS}/{metadata_instant}"
 
 
 class BuildHeartbeat:
-    """The heartbeat of a build's deltacommit, which stays pending without the table lock; of one instant at a time. A
-    writer of Hudi 1.2 streams its records to the metadata table of versions 8 and 9, whose policy of failed writes is
-    LAZY then (HoodieMetadataWriteUtils.createMetadataWriteConfig): its next clean rolls back every pending deltacommit
-    without a fresh heartbeat, those of indexing actions, too (BaseHoodieTableServiceClient.getInstantsToRollback).
+    """The heartbeat of a build's deltacommit, which stays pending without the table lock. It is for one instant at a
+    time. In versions 8 and 9, a writer of Hudi 1.2 streams its records to the metadata table, with the LAZY policy of
+    failed writes (HoodieMetadataWriteUtils.createMetadataWriteConfig). The metadata table's next clean then rolls back
+    every pending deltacommit without a fresh heartbeat, also those of indexing actions
+    (BaseHoodieTableServiceClient.getInstantsToRollback).
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -241,7 +243,7 @@ class BuildHeartbeat:
         self.end()
 
     def begin(self, metadata_instant: str) -> None:
-        """The first beat, and then one every INTERVAL_SECONDS. The caller holds the table lock."""
+        """Writes the heartbeat now and then every INTERVAL_SECONDS. The caller holds the table lock."""
         if self._instant == metadata_instant:
             return
         self.end()
@@ -256,7 +258,7 @@ class BuildHeartbeat:
         self._heartbeat.start()
 
     def end(self) -> None:
-        """Stops, and removes the heartbeat: its instant is completed, or may be rolled back. Idempotent."""
+        """Stops and removes the heartbeat: its instant is completed, or may be rolled back. Idempotent."""
         if self._heartbeat is not None and self._instant is not None:
             self._heartbeat.stop()
             self._storage.delete(heartbeat_path(self._instant))

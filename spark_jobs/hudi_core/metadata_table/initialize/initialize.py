@@ -1,9 +1,9 @@
-"""Initializes a metadata table, and partitions of it (HoodieBackedTableMetadataWriter.initializeFromFilesystem).
+"""Initializes a metadata table and its partitions (HoodieBackedTableMetadataWriter.initializeFromFilesystem).
 
-Of each partition: an instant of its own, requested and inflight; the folder emptied and its file groups created; base
-files for the groups that have records; the definition of the index; the deltacommit completed; last its name in
-`hoodie.table.metadata.partitions`. Until then it is neither read nor updated: after a crash the next attempt
-initializes it again, as Hudi's writer does.
+The steps for each partition: request a separate instant and make it inflight; empty the folder and create the file
+groups; write base files for the file groups that have records; write the definition of the index; complete the
+deltacommit; list the name in `hoodie.table.metadata.partitions`. Before the last step nobody reads or updates the
+partition: after a crash the next attempt initializes it again, like Hudi's writer.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from hudi_core.view.listing import CommittedSizes, FileListing, StorageListing
 log = logging.getLogger(__name__)
 
 Sizes = Mapping[str, Mapping[str, int]]
-"""By partition path, the plain names of files and their sizes in bytes."""
+"""The plain names of files and their sizes in bytes, by partition path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Initialization:
     definition: IndexDefinition | None = None
 
     def target(self, instant: str, token: WriteToken, schema: str, features: TableVersion) -> NewPartition:
-        """Where its files go under `instant`; `schema` is that of commits."""
+        """Returns the place of the partition's files under `instant`; `schema` is the schema of commits."""
         file_ids, entries = tuple(self.file_ids), features.metadata_bloom_entries
         return NewPartition(self.name, instant, file_ids, token, block_schema(schema), entries)
 
@@ -72,8 +72,8 @@ class Initialization:
 
 @dataclass(frozen=True, slots=True)
 class MetadataCreation:
-    """Initializes the metadata table. The caller holds the table lock while it writes. All may be repeated. `token`
-    makes the base files' names unique to this attempt. `guard` raises when the table lock is lost.
+    """Initializes the metadata table. The caller holds the table lock while a method writes. Every method may be
+    repeated. `token` makes the base files' names unique to this attempt. `guard` raises when the table lock is lost.
     """
 
     storage: Storage
@@ -82,17 +82,17 @@ class MetadataCreation:
     guard: Callable[[], None] = lambda: None
 
     def check(self) -> None:
-        """Raises ConflictError while an indexing action builds partitions, and in version 6, as Hudi, while an action
-        is pending. Hudi initializes a partition beside its indexer. Here not: an initialization rolls dead attempts
-        back, and a rebuild of the table deletes all folders, while an indexer works without the lock.
+        """Raises ConflictError while an indexing action builds partitions, and in version 6, like Hudi, while any other
+        action is pending. Hudi also initializes a partition beside its indexer. This engine does not: an initialization
+        rolls dead attempts back, and a rebuild of the table deletes all folders, while indexers work without lock.
         """
         self._check_rest(*self._data())
 
     def initialize_table(self, listing: FileListing | None = None) -> TableConfig:
-        """Creates the metadata table with the partition `files`, where the properties list none or it is gone
-        (partitions_there); returns them as they are then. `listing` shows the data table's files, by default the
-        storage's. What a dead attempt, or an unfinished drop, left is deleted first, with the indexes. Raises before
-        anything is written as check and CutFileError for a file that lost bytes; then as begin. Memory: the listing.
+        """Creates the metadata table with the partition `files`, where the properties list none or the table is gone
+        (partitions_there); returns the properties. `listing` shows the data table's files, by default the storage's.
+        The remains of a dead attempt or unfinished drop are deleted first, with the indexes. Before that it raises
+        the errors of check, and CutFileError for a file that lost bytes; later begin's errors. Memory: the listing.
         """
         config, data = self._data()
         if partitions_there(self.storage, config):
@@ -118,10 +118,9 @@ class MetadataCreation:
         return self._begin(config, data, initialization)
 
     def begin(self, initialization: Initialization, since: Timeline | None = None) -> TableConfig:
-        """Adds a partition to the metadata table; returns the properties, which list it then. `since` is the data
-        table's timeline that the initialization was made from, by default that of now. Raises as check and
-        MetadataTimeline.active; MetadataUnavailableError when there is no metadata table; as `Initialization.fill` and
-        the guard; ConflictError where an instant has completed since.
+        """Adds a partition to the metadata table; returns the properties, which then list it. `since` is the data
+        timeline of the initialization (default: present). Raises the errors of check, MetadataTimeline.active,
+        `Initialization.fill` and the guard; MetadataUnavailableError; ConflictError for an instant completed since.
         """
         config, data = self._data()
         if initialization.name in config.metadata_partitions:
@@ -155,7 +154,7 @@ class MetadataCreation:
         return list_partitions(self.storage, TableConfig.load(self.storage), [initialization.name])
 
     def _check_current(self, config: TableConfig, data: Timeline, name: str) -> None:
-        """Raises where what was made of `data` may lack what is committed; last checks the lock."""
+        """Raises ConflictError when an instant has completed that `data` does not have; then checks the lock."""
         now = ActiveTimeline(self.storage, config).load().completed()
         late = sorted(now.requested_times - data.completed().requested_times)
         if late:
@@ -165,7 +164,7 @@ class MetadataCreation:
         self.guard()
 
     def _without_unfinished(self, metadata_timeline: MetadataTimeline) -> Timeline:
-        """The metadata timeline without a dead attempt's instants, whose files go with the unlisted folder."""
+        """Removes dead attempts' instants, returns the timeline without them. Files go with the unlisted folder."""
         timeline = metadata_timeline.active.load()
         dead = unfinished_initializations(timeline, metadata_timeline.features)
         for item in dead:
@@ -192,10 +191,10 @@ class MetadataCreation:
 def committed_files(
     listing: FileListing, data: Timeline, refuse_cut: Callable[[FileInfo], None] | None = None
 ) -> dict[str, dict[str, int]]:
-    """The files in storage that committed instants wrote (HoodieTableMetadataUtil.DirectoryInfo), by partition of the
-    listing. `data` is the data table's timeline, loaded under the table lock. A file counts when its instant is not
-    pending and not later than the latest completed one, and it is not empty: Hudi refuses to list such. `refuse_cut` is
-    asked first, and raises where it lost bytes. Memory: the listing.
+    """Returns the files in storage that committed instants wrote (HoodieTableMetadataUtil.DirectoryInfo), by partition
+    of the listing. `data` is the data table's timeline, loaded under the table lock. A file counts when its instant is
+    neither pending nor later than the latest completed instant, and when it is not empty: Hudi refuses to list empty
+    files. `refuse_cut` is called before that, and raises for a file that lost bytes. Memory: the listing.
     """
     pending, last = _pending(data).requested_times, data.last_completed()
     latest = SOLO_COMMIT if last is None else last.requested_time
@@ -215,8 +214,8 @@ def committed_files(
 
 
 def _pending(data: Timeline) -> Timeline:
-    """All pending instants but indexing actions. Savepoints matter, too (getPendingDataInstants,
-    anyPendingDataInstant): beside one Hudi leaves the files of a completed commit out, or in version 6 does not start.
+    """Returns all pending instants but indexing actions. Savepoints are among them (getPendingDataInstants,
+    anyPendingDataInstant): beside one Hudi omits files of a completed commit, or in version 6 does not start.
     """
     return data.pending_changes().filter(lambda item: item.action != Action.INDEXING)
 

@@ -1,6 +1,6 @@
-"""A partition of the metadata table during its initialization: the files of its groups, written directly or by tasks.
+"""A partition of the metadata table during its initialization: its file groups' files, written here or by tasks.
 
-Every file group starts with a log file of 80 bytes that holds an empty delete block: it is listed without a record.
+Every file group starts with a log file of 80 bytes with an empty delete block: so it is listed without records.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class NewBaseFile:
 
 @dataclass(frozen=True, slots=True)
 class NewPartition:
-    """Where a partition's files go, for tasks. `file_ids` are in order: a key's hash gives the position."""
+    """The place of a partition's files, for tasks. `file_ids` are in order: a key's hash gives the position."""
 
     name: str
     instant: str
@@ -74,7 +74,7 @@ class NewPartition:
         return f"{ROOT}/{self.name}"
 
     def begin(self, storage: Storage, time: str | None = None) -> None:
-        """Empties the folder, and creates the file groups. `time`: of the initialization, where not in the instant."""
+        """Empties the folder and creates the file groups. `time` is the initialization's time, if not the instant."""
         storage.delete_folder(self.folder)
         content = f"#partition metadata\ncommitTime={time or self.instant}\npartitionDepth=1\n"
         storage.create_exclusive(join(self.folder, PARTITION_METADATA), content.encode("ascii"))
@@ -82,7 +82,7 @@ class NewPartition:
             initialize_group(storage, self.name, file_id, self.instant)
 
     def check_initialized(self, storage: Storage, group: int) -> None:
-        """Raises BuildRolledBackError when the group's first log file is gone: another rebuilt the partition."""
+        """Raises BuildRolledBackError when the file group's first log file is gone: another process rolled it back."""
         path = metadata_path(first_log(self.file_ids[group], self.instant), self.name)
         if not storage.exists(path):
             message = f"another process rolled back what was built of the metadata partition `{self.name}`"
@@ -90,7 +90,7 @@ class NewPartition:
             raise BuildRolledBackError(message, path=path, remedy=remedy)
 
     def write(self, storage: Storage, records: Iterable[Record]) -> list[NewBaseFile]:
-        """Writes records from this process. Raises ValueError for two of one key. Memory: all as encoded cells."""
+        """Writes records from this process. Raises ValueError for two of one key. Memory: all records, as encoded."""
         cells = RecordEncoder(self.schema).cells((key, datum) for key, datum in records if datum is not None)
         indexes = file_group_indexes([key.decode("utf-8") for key, _ in cells], len(self.file_ids)).tolist()
         by_group: dict[int, list[tuple[bytes, bytes]]] = {}
@@ -101,7 +101,7 @@ class NewPartition:
     def write_shard(
         self, storage: Storage, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
     ) -> WrittenShard:
-        """Writes the cells of an exchange, sorted, each key once. Memory: see MetadataBaseFile, and one batch."""
+        """Writes the cells of an exchange's shard: sorted, each key once. Memory: MetadataBaseFile's and a batch."""
         cells = (batch for batch in batches if batch.num_rows)
         first = next(cells, None)
         if first is None:
@@ -138,7 +138,7 @@ class WrittenShard:
 
 
 def first_log(file_id: str, instant: str) -> LogFileName:
-    """The first log file of a file group (HoodieBackedTableMetadataWriter.initializeFileGroups)."""
+    """Returns the name of a file group's first log file (HoodieBackedTableMetadataWriter.initializeFileGroups)."""
     return LogFileName(file_id, instant, 1, _NO_TOKEN)
 
 
@@ -148,7 +148,7 @@ def initialize_group(storage: Storage, partition: str, file_id: str, instant: st
 
 
 Fill = Callable[[NewPartition], Sequence[NewBaseFile]]
-"""Writes the base files of a new partition; groups without records have none."""
+"""Writes the base files of a new partition; file groups without records have none."""
 
 
 def start_initialization(metadata_timeline: MetadataTimeline, instant: str) -> None:
@@ -159,7 +159,7 @@ def start_initialization(metadata_timeline: MetadataTimeline, instant: str) -> N
 def complete_initialization(
     metadata_timeline: MetadataTimeline, instant: str, written: Mapping[str, Sequence[NewBaseFile]], schema: str
 ) -> None:
-    """`written` are the base files by metadata partition."""
+    """Completes the deltacommit of an initialization. `written` are the base files by metadata partition."""
     features = metadata_timeline.features
     stats = {
         name: tuple(_base_stat(name, file, features) for file in files) for name, files in written.items() if files
@@ -169,7 +169,7 @@ def complete_initialization(
 
 
 def check_written(target: NewPartition, written: Sequence[NewBaseFile]) -> None:
-    """Raises ExecutionError unless tasks report each file group at most once, under the name of this instant."""
+    """Raises ExecutionError unless tasks report at most one file per file group, with this instant in its name."""
     by_group = {item.file_id: item for item in written}
     wrong = [
         item
@@ -184,14 +184,14 @@ def check_written(target: NewPartition, written: Sequence[NewBaseFile]) -> None:
 def remove_attempts(
     storage: Storage, target: NewPartition, written: Sequence[NewBaseFile], guard: Callable[[], None]
 ) -> None:
-    """Deletes what other attempts of the tasks wrote: it would count. `guard` raises when the table lock is lost."""
+    """Deletes the files of the tasks' other attempts: they would count. `guard` raises when the table lock is lost."""
     winners = {f"{target.folder}/{item.name}": item.size for item in written}
     remove_losers(storage, target.instant, [target.folder], winners, check=guard)
 
 
 def list_partitions(storage: Storage, config: TableConfig, names: Sequence[str]) -> TableConfig:
-    """Lists inflight partitions as initialized ones in the table's properties; returns these. The caller holds the
-    table lock. They hold everything that completed so far; of secondary indexes the properties say it (instants.marks).
+    """Lists inflight partitions as initialized in the table's properties, and returns these. The caller holds the table
+    lock. The partitions have all that completed; for secondary indexes the properties say so (instants.marks).
     """
     data = ActiveTimeline(storage, config).load()
     return update_properties(
@@ -205,9 +205,9 @@ def list_partitions(storage: Storage, config: TableConfig, names: Sequence[str])
 
 
 def initialize_groups(metadata_timeline: MetadataTimeline, data: Timeline, name: str, file_ids: Sequence[str]) -> None:
-    """Adds file groups without records to a partition, as for a new data partition of a partitioned record index.
-    `data` is the data table's timeline. The caller holds the table lock. It may be repeated after a crash: files of an
-    incomplete deltacommit are ignored, and the same groups are created under the next instant.
+    """Adds file groups without records to a partition, for example for a new data partition of a partitioned record
+    index. `data` is the data table's timeline. The caller holds the table lock. May be repeated after a crash: files of
+    an incomplete deltacommit are ignored, and the same file groups are created under the next instant.
     """
     if not file_ids:
         return
@@ -216,14 +216,14 @@ def initialize_groups(metadata_timeline: MetadataTimeline, data: Timeline, name:
     log.info("the metadata partition %s gets the file groups %s", name, ", ".join(file_ids))
     start_initialization(metadata_timeline, instant)
     for file_id in file_ids:
-        # A dead attempt's instant may have been rolled back and its file kept, which is equivalent.
+        # The instant of a dead attempt may have been rolled back, but its file kept: the file is the same.
         with contextlib.suppress(StorageExistsError):
             initialize_group(metadata_timeline.storage, name, file_id, instant)
     complete_initialization(metadata_timeline, instant, {}, latest_schema(metadata_timeline.active, timeline))
 
 
 def _base_stat(partition: str, file: NewBaseFile, features: TableVersion) -> WriteStat:
-    """HoodieCreateHandle."""
+    """Returns the write stat of a base file, like HoodieCreateHandle."""
     return WriteStat(
         file_id=file.file_id,
         path=join(partition, file.name),

@@ -26,7 +26,7 @@ PARTITION_TYPES: Final[tuple[type[PartitionType], ...]] = (
     ExpressionIndexPartition,
     SecondaryIndexPartition,
 )
-"""In the order in which partitions are initialized."""
+"""The partition types, in the order of their initialization."""
 _PREFIX_END: Final = "_"
 
 
@@ -40,7 +40,7 @@ def registered(name: str) -> type[PartitionType] | None:
 
 
 def maintained(name: str) -> type[PartitionType]:
-    """Raises UnsupportedError for a partition whose records no code here makes."""
+    """Returns the type of a partition. Raises UnsupportedError where this release does not make its records."""
     found = registered(name)
     if found is None:
         raise unknown_partition(name)
@@ -48,7 +48,7 @@ def maintained(name: str) -> type[PartitionType]:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raises UnsupportedError, saying which metadata partitions can be made, for a name of none."""
+    """Raises UnsupportedError, which lists the metadata partitions that can be made, for any other name."""
     unknown = next((name for name in names if registered(name) is None), None)
     if unknown is not None:
         known = (item.name + ("<name>" if item.name.endswith(_PREFIX_END) else "") for item in PARTITION_TYPES)
@@ -58,20 +58,20 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def initialization_order(name: str) -> tuple[int, str]:
-    """A sort key: in the order of the registry, unknown ones last."""
+    """Returns a sort key: the order of the registry, then unknown names."""
     found = registered(name)
     return (len(PARTITION_TYPES) if found is None else PARTITION_TYPES.index(found), name)
 
 
 def known_partition(name: str, table: IndexedTable) -> PartitionType:
-    """For cleans, rollbacks, restores. Raises UnsupportedError: the caller refuses, or delists it."""
+    """Returns a partition's type for cleans, rollbacks and restores. Raises UnsupportedError for an unknown one."""
     made = maintained(name)(name, table)
     made.check()
     return made
 
 
 def partition_type_of(name: str, table: IndexedTable) -> PartitionType:
-    """For commits; UnsupportedError also where records are not exact, and for a row-level index."""
+    """Returns a partition's type for commits. Raises UnsupportedError if unknown, not exact, or a row-level index."""
     made = maintained(name)(name, table)
     made.check_commit()
     return made
@@ -82,7 +82,7 @@ def partition_types_of(names: Iterable[str], table: IndexedTable) -> dict[str, P
 
 
 def row_level_class(name: str) -> type[RowLevelPartition]:
-    """Raises UnsupportedError for a partition that is no row-level index."""
+    """Returns the type of a row-level index. Raises UnsupportedError for a partition that is none."""
     found = maintained(name)
     if not issubclass(found, RowLevelPartition):
         raise unknown_partition(name)
@@ -94,7 +94,7 @@ def row_level_type(name: str, table: IndexedTable) -> RowLevelPartition:
 
 
 def requirements_of(table: IndexedTable, partition_types: Iterable[PartitionType]) -> StatisticsRequirements:
-    """The statistics of each file that some partition types need; errors as statistics_columns."""
+    """Returns the statistics of each file that the partition types need. Raises the errors of statistics_columns."""
     needs = [item.needs for item in partition_types]
     return StatisticsRequirements(
         table.stored_schema(),
@@ -110,9 +110,9 @@ def requirements_of(table: IndexedTable, partition_types: Iterable[PartitionType
 def clean_updates(
     instant: str, changes: FileChanges, names: Collection[str], table: IndexedTable
 ) -> dict[str, Iterable[Record]]:
-    """The records of a clean by metadata partition, of those of `names` that it changes
-    (HoodieTableMetadataUtil.convertMetadataToRecords(HoodieCleanMetadata)); `changes.deleted` are the files of its
-    plan. Errors as known_partition.
+    """Returns the records of a clean, by metadata partition, for the partitions of `names` that it changes
+    (HoodieTableMetadataUtil.convertMetadataToRecords(HoodieCleanMetadata)). `changes.deleted` are the files of its
+    plan. Raises the errors of known_partition.
     """
     found = [known_partition(name, table) for name in _files_last(names)]
     return {item.partition: item.of_clean(instant, changes) for item in found if item.updated_by_clean}
@@ -121,13 +121,13 @@ def clean_updates(
 def restore_updates(
     instant: str, changes: FileChanges, names: Collection[str], table: IndexedTable
 ) -> dict[str, Iterable[Record]]:
-    """The records behind a restore; other partitions than `files` change with deleted files only."""
+    """Returns the records of a restore. Partitions other than `files` change only where files are deleted."""
     found = [known_partition(name, table) for name in _files_last(names if changes.deleted else ())]
     return {item.partition: item.of_restore(instant, changes) for item in found if item.updated_by_clean}
 
 
 def rollback_updates(changes: FileChanges, names: Collection[str], table: IndexedTable) -> dict[str, Iterable[Record]]:
-    """The records of a rollback in version 6, beyond the commands against blocks, which every partition gets."""
+    """Returns the records of a rollback in version 6, beyond the rollback commands, which every partition gets."""
     found = [item(name, table) for name in _files_last(names) if (item := registered(name)) is not None]
     return {item.partition: item.of_rollback(changes) for item in found}
 
@@ -137,8 +137,8 @@ def _files_last(names: Collection[str]) -> list[str]:
 
 
 def merge_data(key: str, older: Data, newer: Data, *, path: str) -> Data:
-    """The record that a compaction writes for two of one key, in the newer one's form
-    (HoodieMetadataPayload.preCombine); `path` is the file of `newer`. CorruptFileError for different types.
+    """Returns the datum that a compaction writes for two data of one key, in the form of `newer`
+    (HoodieMetadataPayload.preCombine). `path` is the file of `newer`. Raises CorruptFileError for different types.
     """
     record_type = newer.get("type")
     if older.get("type") != record_type:

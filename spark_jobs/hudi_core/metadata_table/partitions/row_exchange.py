@@ -1,7 +1,6 @@
-"""The exchange of a row-level index: units that make its rows from changes of data file groups, and the content of the
-index's file groups, made of the rows that arrive.
+"""The exchange of a row-level index: units make rows from changes of data file groups, shards the index's content.
 
-A record that moves is deleted in one file group and inserted in another, so its key arrives twice: the new location is
+A row that moves is deleted in one file group and inserted in another, so its key arrives twice: the new location is
 kept (HoodieTableMetadataUtil.reduceByKeys).
 """
 
@@ -35,26 +34,26 @@ from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.view.file_group import check_slice
 
 LOG_BYTES = 32 << 20
-"""Bytes of compressed records and deleted keys in a log file; a copy holds one file in memory."""
+"""The bytes of compressed records and deleted keys in a log file; to copy it holds one file in memory."""
 _GONE: Final = pa.scalar(GONE, pa.binary())
 Conflict = Callable[[bytes], HudiError]
 
 
 @dataclass(frozen=True, slots=True)
 class RowsOfIndex:
-    """An index's row_level.IndexRows as text, which a unit holds; the registry knows its class by the partition."""
+    """An index's row_level.IndexRows as text, for a unit. The registry knows the class by the partition."""
 
     partition: str
     text: str
 
     @staticmethod
     def of(rows: IndexRows) -> RowsOfIndex:
-        """Raises TypeError for a class that cannot cross an engine."""
+        """Returns `rows` as text. Raises TypeError for a class that has no form as text."""
         return RowsOfIndex(rows.partition, to_text(rows))
 
     @property
     def rows(self) -> IndexRows:
-        """Raises UnsupportedError for a partition that is no row-level index."""
+        """The IndexRows. Raises UnsupportedError for a partition that is no row-level index."""
         return _rows(self.partition, self.text)
 
 
@@ -65,7 +64,7 @@ def _rows(partition: str, text: str) -> IndexRows:
 
 @dataclass(frozen=True, slots=True)
 class IndexUnit:
-    """The change of one data file group. `others`: rows of a replaced one do not count if their keys are elsewhere."""
+    """The change of one data file group. With `others`, replaced rows do not count if another partition has the key."""
 
     uri: str
     storage_options: Mapping[str, str]
@@ -76,7 +75,7 @@ class IndexUnit:
 
 
 def produce_index_rows(unit: IndexUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce of a unit. Raises FormatError for names that leave the table, and as slice_reader."""
+    """Yields a unit's rows (engine.protocol.Produce). Raises FormatError for foreign names, and errors of reading."""
     storage, spec, change = open_data_storage(unit.uri, unit.storage_options), _spec(unit.reader), unit.change
     for item in (change.before, change.after):
         if item is not None:
@@ -91,8 +90,8 @@ def _spec(text: str) -> ReaderSpec:
 
 
 def distinct_rows(batches: Iterator[pa.RecordBatch], *, conflict: Conflict | None) -> Iterator[pa.RecordBatch]:
-    """The rows of a shard (sorted by key) with each key once: of several the one that is no deletion. Raises what
-    `conflict` makes of a key with two records; None: the first that came counts. Memory: a batch, and one key's rows.
+    """Yields a shard's rows by key, each key once: of several rows the one that is no deletion. Two different records
+    raise the error of `conflict`; with None the first counts. Memory: a batch, and one key's rows.
     """
     held: pa.RecordBatch | None = None
     for batch in batches:
@@ -102,7 +101,7 @@ def distinct_rows(batches: Iterator[pa.RecordBatch], *, conflict: Conflict | Non
         keys = rows.column(0)
         differs = pc.not_equal(keys.slice(1), keys.slice(0, rows.num_rows - 1)).to_numpy(zero_copy_only=False)
         starts = np.flatnonzero(np.r_[True, differs])
-        # The last key may go on in the next batch.
+        # The next batch may have more rows of the last key.
         held = rows.slice(int(starts[-1]))
         if len(starts) > 1:
             yield _one_each(rows.slice(0, int(starts[-1])), starts[:-1], conflict)
@@ -139,7 +138,7 @@ class LogContent:
 
 
 def base_cells(rows: IndexRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Of a shard's base file, each key once. Raises the index's error for two values, ExecutionError for a deletion."""
+    """Yields a shard's cells, each key once. Raises the index's error for two values, ExecutionError for a deletion."""
     for batch in distinct_rows(batches, conflict=rows.conflict):
         if is_gone(batch).true_count:
             raise ExecutionError(f"the index {rows.partition} was to be initialized with a deletion")
@@ -155,8 +154,8 @@ def log_contents(
     conflict: Conflict | None,
     limit: int = LOG_BYTES,
 ) -> Iterator[LogContent]:
-    """A shard's log files: each an HFile block of records and a DELETE block of deleted keys (HoodieDeleteBlock), if
-    not empty. `schema` is that of the values; `conflict` as distinct_rows. Memory: thrice `limit`, and a batch.
+    """Yields the log files of a shard. Each has an HFile block of records and a DELETE block (HoodieDeleteBlock), where
+    not empty. `schema` is the values'; `conflict` as in distinct_rows. Memory: three times `limit`, and a batch.
     """
     headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
     filling = _Filling(partition, headers)

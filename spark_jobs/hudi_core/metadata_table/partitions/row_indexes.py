@@ -1,12 +1,11 @@
 """The row-level partition types and the rows of their exchanges.
 
-`record_index`: an entry for each record key, with the file group that holds its row
-(HoodieMetadataPayload.createRecordIndexUpdate). Only the key differs among the records of one file group and instant,
-so that their value is encoded once.
+`record_index` has an entry per record key with its row's file group (createRecordIndexUpdate). The records of one file
+group and instant differ only in the key, so their value is encoded once.
 
-`secondary_index_*`: from a column's values to record keys (SecondaryIndexRecordGenerationUtils,
-SecondaryIndexKeyUtils). A record is a pair of value and record key. For a row that gets another value the new pair is
-added and the old one removed, as in real Hudi by an entry of a DELETE block (HoodieMetadataPayload.getInsertValue).
+`secondary_index_*` leads from a column's values to record keys (SecondaryIndexRecordGenerationUtils,
+SecondaryIndexKeyUtils). A record is a pair of value and record key. When a row gets another value, the new pair is
+added and the old pair removed, as in Hudi by an entry of a DELETE block (HoodieMetadataPayload.getInsertValue).
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from hudi_core.codec.columns import column_of, column_type, top_columns
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, UnsupportedError
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.metadata_table.indexed_table import DEFAULT_PATH, IndexDefinition
+from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_keys, secondary_prefixes
-from hudi_core.metadata_table.partition_type import RECORD_INDEX, SECONDARY_PREFIX
+from hudi_core.metadata_table.partition_type import DEFINITIONS_PATH, RECORD_INDEX, SECONDARY_PREFIX
 from hudi_core.metadata_table.partitions.row_level import (
     ChangeReader,
     Counts,
@@ -48,12 +47,12 @@ _KEYS = pa.schema([("key", pa.string())])
 
 
 def location_datum(partition: str, file_id: str, instant: str, zone: str) -> dict[str, Any]:
-    """A row's file group, and the instant that brought it there, as milliseconds by the table's zone of instants. A
-    file id is stored as a UUID and a number where that gives it back to the letter, else as it is. Raises TimelineError
-    for an instant that is no date.
+    """Returns the datum of a row's place: its file group, and the instant that brought the row there, in milliseconds
+    by the table's zone of instants. A file id is stored as a UUID and a number where these give exactly the same text,
+    else as text. Raises TimelineError for an instant that is no date.
     """
     moment = parse_instant(instant, zone)
-    # In whole seconds and milliseconds: a float of a timestamp in the far future is not exact.
+    # Seconds and milliseconds are computed as integers: a float of a timestamp in the far future is not exact.
     millis = int(moment.replace(microsecond=0).timestamp()) * 1000 + moment.microsecond // 1000
     body = {"partitionName": partition, **_encoded(file_id), "instantTime": millis, "position": None}
     return {"type": int(RecordType.RECORD_INDEX), "recordIndexMetadata": body}
@@ -75,7 +74,7 @@ def _encoded(file_id: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RecordIndexRows:
-    """Makes the exchange's rows of a record index. `schema` is that of the values, `zone` that of instants."""
+    """Makes the exchange's rows of a record index. `schema` is that of the values, `zone` the time zone of instants."""
 
     groups: RecordGroups
     schema: str
@@ -84,7 +83,7 @@ class RecordIndexRows:
     partition = RECORD_INDEX
 
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
-        """Added and removed record keys; a key in both slices has the same place."""
+        """Yields the rows of added and removed record keys. A key in both file slices keeps its place: no row."""
         item = change.after or change.before
         if item is None:
             return
@@ -103,14 +102,14 @@ class RecordIndexRows:
             )
 
     def came(self, partition: str, file_id: str, instant: str, keys: pa.Array) -> pa.RecordBatch:
-        """Of record keys (string) whose place is a file group since `instant`: inserted there, or moved."""
+        """Returns the rows of record keys (string) that came to a file group at `instant`: inserted there, or moved."""
         place = (partition, file_id, instant)
         if place not in self._values:
             self._values[place] = self._encoder.value(location_datum(*place, self.zone))
         return shard_rows(keys, keys, self.groups.of(partition), self._values[place])
 
     def went(self, partition: str, keys: pa.Array) -> pa.RecordBatch:
-        """Of record keys (string) that a data partition no longer has."""
+        """Returns the rows of record keys (string) that a data partition no longer has."""
         return shard_rows(keys, keys, self.groups.of(partition), GONE)
 
     def conflict(self, key: bytes) -> HudiError:
@@ -131,7 +130,7 @@ class RecordIndexRows:
 
 
 class RecordIndexPartition(RowLevelPartition):
-    """A global index, or from version 9 on one of each data partition where it is defined so."""
+    """The partition type of a record index: global, or from version 9 on partitioned where its definition says so."""
 
     name = RECORD_INDEX
     rows_class = RecordIndexRows
@@ -157,7 +156,7 @@ class RecordIndexPartition(RowLevelPartition):
 
 
 def record_index_definition(features: TableVersion, *, partitioned: bool = False) -> IndexDefinition | None:
-    """The record index's own definition, where Hudi of the table's version writes one."""
+    """Returns the record index's own definition, where Hudi of the table's version writes one."""
     if not features.defines_record_index:
         return None
     return IndexDefinition(RECORD_INDEX, RECORD_INDEX, "", (), {"isPartitioned": str(partitioned).lower()}, 1)
@@ -167,9 +166,9 @@ _PAIRS: Final = pa.schema([("key", pa.string()), ("hashed", pa.string())])
 
 
 def value_texts(column: pa.Array, name: str) -> pa.Array:
-    """A column's values as text, as every Hudi release prints them: text and whole numbers. Raises UnsupportedError for
-    other types: Hudi 1.0 prints a date as 2026-01-02 and 1.2 as days, a timestamp in its engine's unit, and the digits
-    of a floating-point number depend on the JVM (JDK-4511638).
+    """Returns the values of a column of text or whole numbers as text; every Hudi release prints these in the same way.
+    Raises UnsupportedError for other types: Hudi 1.0 prints a date as 2026-01-02 and 1.2 as days, a timestamp is
+    printed in its engine's unit, and the digits of a floating-point number depend on the JVM (JDK-4511638).
     """
     if pa.types.is_string(column.type):
         return column
@@ -182,9 +181,9 @@ def value_texts(column: pa.Array, name: str) -> pa.Array:
 
 @dataclass(frozen=True)
 class SecondaryIndexRows:
-    """Makes the exchange's rows of a secondary index. `by_value`: the file group is chosen by the value alone (index
-    version 2), else by the whole key. Rows without a value are in it, as Hudi 1.1 and later have it in every table
-    version; Hudi 1.0 omits them, and never looks them up.
+    """Makes the exchange's rows of a secondary index. With `by_value` the value alone chooses the file group (index
+    version 2), else the whole key. Rows without a value are in the index, as in Hudi 1.1 and later in every table
+    version; Hudi 1.0 omits these rows, and never looks them up.
     """
 
     partition: str
@@ -194,7 +193,7 @@ class SecondaryIndexRows:
     by_value: bool
 
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
-        """Added and removed pairs. Memory: as ChangeReader.changed."""
+        """Yields the rows of added and removed pairs. Memory: ChangeReader.changed's."""
         for is_added, pairs in reader.changed(change, lambda side, item: self._pairs(reader, side, item), _PAIRS):
             yield self.of_pairs(pairs, is_added=is_added)
 
@@ -204,7 +203,7 @@ class SecondaryIndexRows:
         return shard_rows(keys, hashed, (0, self.groups), self._current if is_added else GONE)
 
     def pairs(self, column: pa.Array, record_keys: pa.Array) -> pa.RecordBatch:
-        """The keys of pairs and their hashed parts, of a column's values and the record keys (string) beside them."""
+        """Returns the keys of pairs and their hashed parts, from a column's values and the same rows' record keys."""
         starts = secondary_prefixes(value_texts(column, self.column))
         return pa.record_batch([secondary_keys(starts, record_keys), starts], schema=_PAIRS)
 
@@ -234,18 +233,18 @@ class SecondaryIndexPartition(RowLevelPartition):
         definition = self.table.definitions.get(self.partition)
         if definition is None or len(definition.source_fields) != 1:
             raise CorruptFileError(
-                f"the index {self.partition} has no definition that names its one column", path=DEFAULT_PATH
+                f"the index {self.partition} has no definition that names its one column", path=DEFINITIONS_PATH
             )
         (column,) = definition.source_fields
         arrow_type = column_type(self.table.arrow_schema(), column)
         if arrow_type is None:
             message = f"the index {self.partition} is on {column!r}, which is no column that data files hold"
-            raise UnsupportedError(message, path=DEFAULT_PATH)
+            raise UnsupportedError(message, path=DEFINITIONS_PATH)
         value_texts(pa.nulls(0, arrow_type), column)
         return SecondaryIndexRows(self.partition, column, counts[None], schema, definition.version > 1)
 
     @classmethod
     def hashed_part(cls, definition: Callable[[], IndexDefinition | None]) -> Callable[[str], str]:
-        """In version 2 the value alone (HoodieIndexVersion, SecondaryIndexKeyUtils)."""
+        """Cuts the hashed part from keys: in version 2 the value, else the whole key (HoodieIndexVersion)."""
         found = definition()
         return secondary_hashed_part if found is not None and found.version > 1 else str

@@ -1,9 +1,8 @@
-"""Row-level indexes (`record_index`, `secondary_index_*`): what their partition types add to protocol.PartitionType,
-and their file groups, among which codec.hashing chooses by the key (HoodieTableMetadataUtil).
+"""Row-level indexes (`record_index`, `secondary_index_*`): the additions of their partition types to
+protocol.PartitionType, and their file groups, among which codec.hashing chooses by the key (HoodieTableMetadataUtil).
 
-Their records come from rows: record keys and pairs are read from data files on executors and brought to the index's
-file groups by an exchange, whose unit is the change of one data file group. Keys come by the million, so these records
-cross the exchange as bytes.
+The records come from rows: executors read record keys and pairs from data files, and an exchange brings them to the
+index's file groups. A unit of the exchange is the change of one data file group. Millions of records cross it as bytes.
 """
 
 from __future__ import annotations
@@ -43,29 +42,33 @@ from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import FileSlice
 
 KeptRows = Callable[[pa.Array, pa.RecordBatch], tuple[pa.Array, pa.RecordBatch]]
-"""Of record keys (string) and the rows beside them those that count."""
+"""Returns, of record keys (string) and their rows, the keys and rows that count."""
 Counts = Mapping[str | None, int]
-"""File groups: all of them under None, or those of each data partition."""
+"""The numbers of file groups, by data partition; for a global index under None."""
 
 PREFIX: Final = "record-index-"
 _RECORD_BYTES: Final = 48
 """HoodieBackedTableMetadataWriter.RECORD_INDEX_AVERAGE_RECORD_SIZE."""
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^_-]")
-"""What PartitionPathEncodeUtils.escapeFileName escapes: `_` and `-`, too, which part the pieces of a file's name."""
+"""The characters that PartitionPathEncodeUtils.escapeFileName escapes; also `_` and `-`, between parts of a name."""
 
 
 def global_group_count(settings: Mapping[str, str], records: int) -> int:
-    """Of a global record index, or of a secondary index. ConfigError for a setting that is no positive number."""
+    """Returns a global record or secondary index's file group count. Raises ConfigError for no positive number."""
     return _estimate(settings, records, RECORD_INDEX_MINIMUM, RECORD_INDEX_MAXIMUM)
 
 
 def partitioned_group_count(settings: Mapping[str, str], records: int) -> int:
-    """Of one data partition in a partitioned record index; one that comes later gets that for no records."""
+    """Returns the number of file groups of one data partition in a partitioned record index. A data partition that
+    comes later gets the number for 0 records. Raises ConfigError for a setting that is no positive number.
+    """
     return _estimate(settings, records, PARTITIONED_RECORD_INDEX_MINIMUM, PARTITIONED_RECORD_INDEX_MAXIMUM)
 
 
 def _estimate(settings: Mapping[str, str], records: int, minimum: ConfigKey[int], maximum: ConfigKey[int]) -> int:
-    """HoodieTableMetadataUtil.estimateFileGroupCount, whose count grows in single precision."""
+    """Returns the number of file groups, as HoodieTableMetadataUtil.estimateFileGroupCount, which computes the growth
+    in single precision.
+    """
     given = not_blank(settings)
     least, most = minimum.read(given), maximum.read(given)
     if least == most:
@@ -77,12 +80,12 @@ def _estimate(settings: Mapping[str, str], records: int, minimum: ConfigKey[int]
 
 @dataclass(frozen=True, slots=True)
 class RecordGroups:
-    """The file groups of a record index, numbered through: of each data partition; of a global index under None."""
+    """The file groups of a record index, with consecutive numbers: by data partition; for a global index under None."""
 
     counts: Mapping[str | None, int]
 
     def of(self, partition: str) -> tuple[int, int]:
-        """The first file group of a data partition's keys, and how many. ConfigError for an unknown partition."""
+        """Returns a data partition's first file group, and the number. Raises ConfigError for an unknown partition."""
         if None in self.counts:
             return 0, self.counts[None]
         if partition not in self.counts:
@@ -93,7 +96,7 @@ class RecordGroups:
         return first, self.counts[partition]
 
     def file_ids(self) -> list[str]:
-        """By number. A data partition's name is in the ids of its file groups."""
+        """Returns the file ids, by number. The ids of a data partition's file groups contain its name."""
         if None in self.counts:
             return numbered_file_ids(PREFIX, self.counts[None])
         names = sorted(name for name in self.counts if name is not None)
@@ -105,13 +108,13 @@ class RecordGroups:
 
 
 def escape_file_name(text: str) -> str:
-    """A partition path as a part of a file's name (PartitionPathEncodeUtils.escapeFileName)."""
+    """Returns a partition path as a part of a file's name (PartitionPathEncodeUtils.escapeFileName)."""
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
 @dataclass(frozen=True, slots=True)
 class SliceChange:
-    """A group's slices; `instant` is the commit's, None when an index is initialized: the base instant, as in Hudi."""
+    """A file group's file slices around a commit at `instant`; None for an initialization: the base instant counts."""
 
     before: FileSlice | None
     after: FileSlice | None
@@ -119,10 +122,10 @@ class SliceChange:
 
 
 class ChangeReader:
-    """Reads a change's rows: those before it without the commit's log blocks, those after it with them."""
+    """Reads the rows of a change: before it without the commit's log blocks, after it with these blocks."""
 
     def __init__(self, storage: Storage, spec: ReaderSpec, instant: str | None, going: KeptRows | None = None) -> None:
-        """`spec` is that of a snapshot query over the current timeline; `going` says which rows before it count."""
+        """Takes the `spec` of a snapshot query now. `going` chooses the earlier rows that count (None: all)."""
         self._config = spec.config
         self._going = going
         if instant is None:
@@ -138,7 +141,7 @@ class ChangeReader:
     def rows(
         self, reader: SliceReader, item: FileSlice, columns: Sequence[str] = ()
     ) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
-        """The record keys (string) of a slice's rows, batch by batch, with the named columns beside them."""
+        """Yields the record keys (string) of a file slice's rows, batch by batch, and these rows with `columns`."""
         fields = key_fields(self._config)
         path = item.files[0].path if item.files else item.file_group.file_id
         for batch in reader.read(item, list(dict.fromkeys([*sorted(top_columns(fields)), *columns]))):
@@ -151,9 +154,8 @@ class ChangeReader:
         entries: Callable[[SliceReader, FileSlice], Iterable[pa.RecordBatch]],
         schema: pa.Schema,
     ) -> Iterator[tuple[bool, pa.RecordBatch]]:
-        """The entries that a change added (True) and removed (False). `entries` reads those of a slice, of `schema`,
-        whose first column (string) distinguishes them. Memory: a batch; of a file group with slices before and after,
-        the entries of both.
+        """Yields the added (True) and removed (False) entries. `entries` reads a slice's entries as `schema`; the first
+        column (string) tells them apart. Memory: a batch, or all entries where there are slices before and after.
         """
         before, after = change.before, change.after
         if before is None or after is None:
@@ -170,7 +172,7 @@ class ChangeReader:
 
 
 class IndexRows(Protocol):
-    """What makes the rows of one such index: RecordIndexRows, SecondaryIndexRows."""
+    """Makes the rows of one row-level index: RecordIndexRows, SecondaryIndexRows."""
 
     @property
     def partition(self) -> str: ...
@@ -181,23 +183,23 @@ class IndexRows(Protocol):
 
 
 class RowLevelPartition(PartitionType):
-    """A clean moves no row, so it changes none."""
+    """The partition type of a row-level index. A clean moves no row, so it changes no such index."""
 
     rows_class: ClassVar[type[IndexRows]]
-    """The dataclass of `rows`, which crosses an engine (row_exchange)."""
+    """The dataclass that `rows` returns, which crosses an engine (row_exchange)."""
 
     def check_commit(self) -> None:
-        """Always refuses: no records follow from statistics of files (row_updates)."""
+        """Always raises UnsupportedError: no records follow from statistics of files (row_updates)."""
         raise unknown_partition(self.partition)
 
     @abstractmethod
     def rows(self, counts: Counts, schema: str, zone: str) -> IndexRows:
-        """`schema` is that of the stored records (record.block_schema), `zone` that of instants. Raises
-        UnsupportedError for a column that cannot be indexed here, CorruptFileError for an index without a definition.
+        """Returns the IndexRows of this index. `schema` is that of stored records (record.block_schema), `zone` that of
+        instants. Raises UnsupportedError for a column that cannot be indexed, CorruptFileError without a definition.
         """
 
     def group_counts(self, records: Mapping[str, int]) -> dict[str | None, int]:
-        """Of a new index, for the number of rows in each data partition; errors as global_group_count."""
+        """Returns a new index's file groups, by each data partition's rows. Raises the errors of global_group_count."""
         return {None: global_group_count(self.table.settings, sum(records.values()))}
 
     def row_file_ids(self, counts: Counts) -> list[str]:
@@ -205,7 +207,9 @@ class RowLevelPartition(PartitionType):
 
 
 def shard_rows(keys: pa.Array, hashed: pa.Array, groups: tuple[int, int], value: bytes) -> pa.RecordBatch:
-    """`hashed` choose among `groups` (the first, how many). UnsupportedError for a key that no HFile holds."""
+    """Returns rows of an exchange, all with `value`. `hashed` chooses among `groups` (the first, and their number).
+    Raises UnsupportedError for a key that is too long for an HFile.
+    """
     longest = pc.max(pc.binary_length(keys)).as_py() or 0
     if longest > MAX_ROW:
         raise UnsupportedError(

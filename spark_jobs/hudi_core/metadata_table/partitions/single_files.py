@@ -1,6 +1,6 @@
-"""The partition types whose records follow from one file each: `files`, the listing of the table (its records are made
-in records/files.py); `column_stats`, the range of each indexed column (indexed_table) in each base and log file;
-`bloom_filters`, the filter over record keys that each base file's footer holds.
+"""The partition types whose records follow from one file each. `files` is the listing of the table (records/files.py
+makes its records). `column_stats` has the range of each indexed column (indexed_table) in each base and log file.
+`bloom_filters` has the filter over record keys in each base file's footer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def merge_files(key: str, older: Data, newer: Data, *, path: str) -> Data:
 
 
 class FilesPartition(PartitionType):
-    """Replaced files stay listed until a clean deletes them."""
+    """The partition type `files`. Replaced files stay listed until a clean deletes them."""
 
     name = FILES_PARTITION
     updated_by_clean = True
@@ -56,13 +56,13 @@ class FilesPartition(PartitionType):
         return _items(deletion_records(changes.deleted, changes.dropped_partitions))
 
     def of_restore(self, instant: str, changes: FileChanges) -> Iterator[Record]:
-        """What makes the listing that of the storage (fetchOutofSyncFilesRecordsFromMetadataTable)."""
+        """Returns records that make the listing the storage's (fetchOutofSyncFilesRecordsFromMetadataTable)."""
         dropped = deletion_records({}, changes.dropped_partitions)
         return _items([*rollback_records(changes.written, changes.deleted), *dropped])
 
     def of_rollback(self, changes: FileChanges) -> Iterator[Record]:
-        """The log files that the rollback appended, and of the deleted files the log files alone: the failed instant's
-        base files go with its blocks, but a log file may be what an earlier rollback has listed.
+        """Returns records of the log files that the rollback appended or deleted. The failed instant's base files are
+        unlisted with its blocks, but an earlier rollback may have listed a log file.
         """
         logs = {
             partition: found
@@ -87,7 +87,7 @@ def _items(records: Iterable[FilesRecord]) -> Iterator[Record]:
 
 
 class ColumnStatsPartition(PartitionType):
-    """Rows of files that a commit replaces stay until a clean deletes them: readers use files of slices alone."""
+    """The type `column_stats`. Replaced files' records stay until a clean: readers use only files in file slices."""
 
     name = COLUMN_STATS
     by_file = updated_by_clean = True
@@ -97,7 +97,7 @@ class ColumnStatsPartition(PartitionType):
 
     @classmethod
     def of_files(cls, instant: str, files: Iterable[FileStatistics], expression: Expression | None) -> Iterator[Record]:
-        """Without those of columns that the partial rows of a log file lack."""
+        """Yields the ranges of files, without the columns that the partial rows of a log file lack."""
         for statistics in files:
             for found in statistics.ranges:
                 record = None if statistics.partial and not found.value_count else file_record(statistics.file, found)
@@ -112,7 +112,9 @@ class ColumnStatsPartition(PartitionType):
         return deleted_ranges(changes, list(columns), 1 if definition is None else definition.version)
 
     def definition(self) -> IndexDefinition | None:
-        """Readers of 1.x skip nothing without it, of version 6 neither (SparkBaseIndexSupport.getCandidateFiles)."""
+        """Returns the definition, which readers of 1.x need to skip files, also in version 6
+        (SparkBaseIndexSupport.getCandidateFiles).
+        """
         if not self.table.config.is_of_hudi_1:
             return None
         columns = tuple(indexed_types(self.table))
@@ -125,7 +127,7 @@ class ColumnStatsPartition(PartitionType):
 
 
 def deleted_ranges(changes: FileChanges, columns: Sequence[str], version: int) -> Iterator[Record]:
-    """Of deleted files, MAX_DELETIONS at most; all of a file, or none."""
+    """Yields the deletions of deleted files' ranges, at most MAX_DELETIONS; either all of a file or none."""
     stubs = {column_id(column): deletion(RecordType.COLUMN_STATS, FILE_NAME, column, version) for column in columns}
     written = 0
     for partition, names in sorted(changes.deleted.items()):
@@ -140,7 +142,7 @@ def deleted_ranges(changes: FileChanges, columns: Sequence[str], version: int) -
 
 
 class BloomFiltersPartition(PartitionType):
-    """A base file whose footer has no filter gets no record: it may hold any key."""
+    """The type `bloom_filters`. A base file without a filter in its footer gets no record: any key may be in it."""
 
     name = BLOOM_FILTERS
     by_file = updated_by_clean = True
@@ -160,7 +162,7 @@ class BloomFiltersPartition(PartitionType):
 
 
 def filter_record(instant: str, file: DataFileRef, found: FilterText) -> Record:
-    """HoodieMetadataPayload.createBloomFilterMetadataRecord."""
+    """Returns the record of a file's filter (HoodieMetadataPayload.createBloomFilterMetadataRecord)."""
     body = {
         "type": found.type_code,
         "timestamp": instant,

@@ -1,10 +1,10 @@
-"""The partition types with ranges of whole partitions: `partition_stats`, the range of each indexed column over all
-files of a partition's slices, and `expr_index_<name>`, ranges of an expression over a column per file and partition, or
-filters over its values per base file (SparkMetadataWriterUtils.getExprIndexRecords,
+"""The partition types with ranges of whole partitions. `partition_stats` has the range of each indexed column over all
+files of a partition's file slices. `expr_index_<name>` has ranges of an expression over a column, per file and
+partition, or filters over its values per base file (SparkMetadataWriterUtils.getExprIndexRecords,
 HoodieTableMetadataUtil.collectAndProcessExprIndexPartitionStatRecords of 1.x).
 
-Hudi 1.x makes the range of a partition that a commit writes to from the `column_stats` records of the remaining files
-and from the new ones, marks it tight, and so replaces the older record
+When a commit writes to a partition, Hudi 1.x makes the partition's range from the `column_stats` records of the
+remaining files and of the new files. It marks the range as tight, which replaces the older record
 (HoodieMetadataWriteUtils.convertMetadataToPartitionStatRecords).
 """
 
@@ -52,24 +52,24 @@ _DELETES_PARTITIONS: Final = "DELETE_PARTITION"
 
 
 class WholePartitionRanges(PartitionType):
-    """What `partition_stats` and expression indexes share: records of the ranges of whole partitions."""
+    """The base class of `partition_stats` and expression indexes: records of the ranges of whole partitions."""
 
     of_expression: ClassVar[bool] = False
 
     @abstractmethod
     def ranges(self, name: str, files: Sequence[FileStatistics]) -> dict[str, ColumnRange]:
-        """By column, of partition `name`; empty where no file has a row. UnsupportedError for an unknown range."""
+        """Returns the ranges of partition `name`, by column; none without rows. Raises UnsupportedError if unknown."""
 
     @abstractmethod
     def unrecorded(self, name: str, column: str) -> UnsupportedError: ...
 
     def of_written(self, update: CommitUpdate) -> Iterator[Record]:
-        """The ranges of the partitions that a commit wrote to: recomputed, or of CommitUpdate.rewrites only widened.
-        Those of a commit that overtakes another one are recomputed, and widen the older record. Rewritten rows have
-        values beyond the current record where log files lacked them and the schema's defaults fill them in. A column
-        without a record gets one: Hudi takes a partition without one for a partition without rows
-        (PartitionStatsIndexSupport). A record that Hudi does not merge as we do (is_like) is replaced. Raises
-        ConflictError where the commit overtakes another one, whose record that would hide.
+        """Yields the ranges of the partitions that a commit wrote to. They are recomputed; for CommitUpdate.rewrites
+        they are only widened. A commit that overtakes another one recomputes them and widens the older record.
+        Rewritten rows have values beyond the present record where log files lacked values and the schema's defaults
+        fill them in. A column without a record gets a record: Hudi takes a partition without one for a partition
+        without rows (PartitionStatsIndexSupport). A record that Hudi does not merge in the same way (is_like) is
+        replaced. Raises ConflictError where the commit overtakes another one, whose record the new one would hide.
         """
         for name, files in update.written_in().items():
             if not update.rewrites and not update.overtakes:
@@ -111,7 +111,7 @@ class WholePartitionRanges(PartitionType):
 
 
 def _united(recorded: ColumnRange, whole: ColumnRange) -> ColumnRange:
-    """The range of all files, of the column's type now, and what is recorded, where that widens to the type."""
+    """Returns the range `whole` of all files, in the present type, merged with the recorded range where that widens."""
     both = merged((recorded, whole))
     if both is None or both.least is None or whole.least is None or both.least.logical != whole.least.logical:
         return whole
@@ -119,13 +119,13 @@ def _united(recorded: ColumnRange, whole: ColumnRange) -> ColumnRange:
 
 
 def by_partition(files: Iterable[FileStatistics]) -> Iterator[tuple[str, list[FileStatistics]]]:
-    """Files that come partition by partition. Memory: the statistics of one partition."""
+    """Yields each partition with its files, which must come by partition. Memory: the statistics of one partition."""
     for name, found in groupby(files, key=lambda statistics: statistics.file.partition):
         yield name, list(found)
 
 
 class PartitionStatsPartition(WholePartitionRanges):
-    """Only partitioned tables have it. Ranges of whole partitions only grow, so a clean changes none."""
+    """`partition_stats`, for partitioned tables only. A clean changes no record: a range also holds for fewer files."""
 
     name = PARTITION_STATS
     merges: ClassVar[Mapping[int, MergeData]] = {RecordType.PARTITION_STATS: merge_stored}
@@ -133,13 +133,14 @@ class PartitionStatsPartition(WholePartitionRanges):
     needs = Needs(ranges=True, remaining=True)
 
     def check_commit(self) -> None:
-        """Refuses a table without partitions, of which Hudi makes none."""
+        """Raises UnsupportedError for a table without partitions: Hudi makes no such index for it."""
         if not self.table.is_partitioned:
             raise UnsupportedError("statistics of partitions for a table without partitions", remedy=_REMEDY)
 
     def of_commit(self, update: CommitUpdate) -> Iterator[Record]:
-        """Ranges of the partitions written to; deletions for those emptied, but not where it overtakes another commit.
-        Raises UnsupportedError when the range of a partition is unknown: an older record would remain, and hide rows.
+        """Yields the ranges of the partitions that a commit wrote to, and deletions for the partitions that it emptied.
+        A commit that overtakes another one makes no deletions. Raises UnsupportedError when the range of a partition is
+        unknown: an older record would remain, and hide rows.
         """
         yield from self.of_written(update)
         if update.rewrites or update.overtakes:
@@ -162,7 +163,7 @@ class PartitionStatsPartition(WholePartitionRanges):
         return indexed_types(self.table)
 
     def _emptied(self, name: str, update: CommitUpdate) -> Iterator[Record]:
-        """Where the remaining files are unknown, the older record stays: it holds for fewer files, too."""
+        """Yields the records of a partition that lost files; none if the rest is unknown: the older record holds."""
         remaining = update.remaining(name)
         if remaining:
             yield from self.records(name, self.ranges(name, remaining))
@@ -195,11 +196,11 @@ _OF_OPTION: Final = {
     "maxentries": BLOOM_MAX_ENTRIES.name,
     "filtertype": _FILTER_TYPE,
 }
-"""HoodieExpressionIndex.BLOOM_FILTER_CONFIG_MAPPING."""
+"""The writer's option by the index's option (HoodieExpressionIndex.BLOOM_FILTER_CONFIG_MAPPING)."""
 
 
 class ExpressionIndexPartition(WholePartitionRanges):
-    """One source column; of filters, tables without log files."""
+    """The partition type of an expression index over one column. An index of filters needs a table without logs."""
 
     name = EXPRESSION_PREFIX
     by_file = updated_by_clean = of_expression = True
@@ -229,7 +230,7 @@ class ExpressionIndexPartition(WholePartitionRanges):
 
     @classmethod
     def of_files(cls, instant: str, files: Iterable[FileStatistics], expression: Expression | None) -> Iterator[Record]:
-        """One record of each file with rows; no filters of log files."""
+        """Yields one record for each file with rows; log files get no filters."""
         if expression is None:
             return
         for statistics in files:
@@ -254,7 +255,7 @@ class ExpressionIndexPartition(WholePartitionRanges):
 
     @cached_property
     def _expression(self) -> Expression:
-        """Raises UnsupportedError where this release cannot keep the index true on this table."""
+        """The index's expression. Raises UnsupportedError where this release cannot keep the index true."""
         table, definition, index_type = self.table, self.table.definitions.get(self.partition), self._type
         if definition is None or index_type not in _TYPES or len(definition.source_fields) != 1:
             raise self._refused("its definition is not there, or not that of an expression over one column")
@@ -278,7 +279,7 @@ class ExpressionIndexPartition(WholePartitionRanges):
         return expression
 
     def _bloom_settings(self, definition: IndexDefinition) -> tuple[int, float, int]:
-        """The options of the index, else those of the writer."""
+        """Returns the filter's settings: from the index's options, else from the writer's."""
         of_index = {
             key: definition.options[option] for option, key in _OF_OPTION.items() if option in definition.options
         }
@@ -315,5 +316,5 @@ class ExpressionIndexPartition(WholePartitionRanges):
 
 
 def _has_rows(found: ColumnRange) -> bool:
-    """Values are counted without the nulls here."""
+    """Returns whether a file or partition has rows; `value_count` of an expression's range is without nulls."""
     return found.value_count + found.null_count > 0

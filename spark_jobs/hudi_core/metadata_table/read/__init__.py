@@ -1,20 +1,17 @@
 """How the metadata table is read, which of its files and log blocks count, and which indexes can be believed.
 
-- ``metadata_table``: what a query can ask: files of a partition, statistics, filters, the place of a key; whether the
-  metadata table and an index are there, and when an index is in doubt.
-- ``snapshot``: the metadata table as of one data timeline: which partitions are there, which log blocks readers count,
-  when an index was built, and whether it is still there as it was read.
-- ``partition``: which file groups are read for a key or a prefix, and that none of the numbered ones is missing.
-- ``file_group``: the slice that readers merge, and the one that new log files join; the next log file's name; which
-  blocks of an instant count, and that a damaged block is an error.
-- ``group_reader``: the records of one file group: in which order they merge, and what a delete drops.
+- ``metadata_table``: the queries: files, statistics, filters, places of keys; which indexes exist or are in doubt.
+- ``snapshot``: the metadata table as of one data timeline: partitions, log blocks, index builds, changes since.
+- ``partition``: the file groups that are read for a key or a prefix; a missing file group is an error.
+- ``file_group``: the file slice that readers merge, and the file slice that new log files join; the next log file's
+  name; the blocks of an instant that count; a damaged block is an error.
+- ``group_reader``: the records of one file group: the order in which they merge, and what a delete drops.
 - ``whole_files``: whether a file of the metadata table is missing or too short, by the commits that wrote it.
-- ``completeness``: what a listed index may lack, as Hudi's writers left it: rows, keys, ranges of partitions; which
-  writes the metadata table lacks.
-- ``row_level``: where the row of a key is; which record keys have a value of a column; which keys keep their place
-  behind an overwrite, and which are refused.
-- ``statistics``: column statistics as Arrow tables: of which type the bounds are, and which records are looked up.
+- ``completeness``: what an index may lack, as Hudi left it: rows, keys, ranges; the writes that are missing.
+- ``row_level``: where the row of a key is; the record keys that have a value of a column; the keys that keep their
+  place after an overwrite, and those that are refused.
+- ``statistics``: column statistics as Arrow tables: the type of the bounds, and the records that are looked up.
 
-Elsewhere: which instants count is in ``metadata_table/instants``; whether a data file is whole in ``view/listing``; how
-an index gets what it lacks in ``services/metadata/catch_up``.
+Elsewhere: ``metadata_table/instants`` says which instants count; ``view/listing`` says whether a data file is whole;
+``services/metadata/catch_up`` adds to an index what it lacks.
 """

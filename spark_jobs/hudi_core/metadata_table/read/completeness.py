@@ -1,21 +1,20 @@
-"""What an index of the metadata table may lack although it is listed, as real Hudi left it (docs/decisions/0018).
-Whether one that is being built is whole: services/indexing/build.py; from when on readers count it:
-metadata_table/initialize/indexing.py.
+"""What a listed index of the metadata table may lack, as Hudi left it (docs/decisions/0018). services/indexing/build.py
+says whether a build is whole; initialize/indexing.py says when readers use it.
 
-- Hudi 1.0 computes the range of a partition without the files that a pending compaction is to merge
+- Hudi 1.0 computes the range of a partition without the files that a pending compaction will merge
   (HoodieTableMetadataUtil.convertMetadataToPartitionStatsRecords by fetchLatestFileSlicesIncludingInflight).
-- Hudi 1.1 and later tell a secondary index nothing of rows that were written as rows of Spark, as bulk_insert does.
-- A writer that tags by base files (SIMPLE, BLOOM) finds a key there whose row a log file deletes. To it the row that it
-  writes is an update, which it does not record in the record index, where the deletion has removed the key.
-- Of two concurrent writes to a partition the range of the later one may replace that of the other.
-- A deletion whose ordering value is less than that of the row removes the key from the record index, and not the row.
-- Behind a restore of 1.2 the record index may have other file groups of keys than the table, or none.
-- A write of version 6 may not be in the metadata table at all (unrecorded_writes).
-- A rollback of a commit whose records a compaction of the metadata table has merged: Hudi makes the commit pending, and
-  then refuses (HoodieBackedTableMetadataWriter.validateRollback).
+- Hudi 1.1 and later do not add rows to a secondary index that were written as rows of Spark, as by bulk_insert.
+- A writer that tags by base files (SIMPLE, BLOOM) finds a key in a base file whose row a log file deletes, takes its
+  new row for an update, and does not record it in the record index, where the deletion has removed the key.
+- Of two concurrent writes to a partition, the range of the later one may replace the range of the other.
+- A deletion whose ordering value is less than the row's removes the key from the record index, but not the row.
+- After a restore by 1.2 the record index may have other file groups of keys than the table, or none.
+- A write of version 6 may be missing in the whole metadata table (unrecorded_writes).
+- A rollback may fail for a commit whose records a compaction of the metadata table has merged: Hudi makes the commit
+  pending, and then refuses (HoodieBackedTableMetadataWriter.validateRollback).
 
-What cannot be excluded is in doubt. That is decided by the timelines and by listings that the lookup has made anyway;
-of commits that wrote nothing to an index their metadata are read.
+An index is in doubt where such a gap cannot be excluded. The timelines decide that, and listings that the lookup makes
+anyway. The metadata of commits are read only where the commits wrote nothing to an index.
 """
 
 from __future__ import annotations
@@ -55,11 +54,11 @@ _TYPED = 2
 """The version of an index definition that no release before 1.1 writes."""
 
 _COMPARED: Final = 64
-"""Commits whose metadata are read to see whether they wrote to one partition; with more of them that is not known."""
+"""At most so many commits' metadata are read to see whether they wrote to one partition; with more it is unknown."""
 
 
 class Completeness:
-    """What the indexes of a snapshot may lack. Reads what it needs once for each index."""
+    """Finds what the indexes of a snapshot may lack. Reads what it needs once for each index."""
 
     def __init__(self, snapshot: MetadataTableSnapshot) -> None:
         self._snapshot = snapshot
@@ -67,10 +66,11 @@ class Completeness:
         self._active = ActiveTimeline(snapshot.storage, snapshot.config)
 
     def groups_in_doubt(self, index: str) -> frozenset[FileGroupId] | None:
-        """The file groups of whose rows a row-level index may lack some; None: all of them. Of a secondary index those
-        that a commit put rows into without a record in the index, and those that a clustering made of such; of the
-        record index those in which deleted keys may have been written again, or their rows may have stayed. None where
-        the active timeline does not reach back to when the index was last known to be whole.
+        """Returns the file groups of which a row-level index may lack some rows; None: all file groups. For a secondary
+        index they are the file groups into which a commit put rows without a record in the index, and those that a
+        clustering made of them. For the record index they are the file groups in which deleted keys may have been
+        written again, or rows of deleted keys may have stayed. Returns None where the active timeline does not reach
+        back to the time at which the index was last known to be whole.
         """
         of_keys = index == RECORD_INDEX
         if self.uncommitted or (of_keys and not self.has_true_locations):
@@ -99,7 +99,7 @@ class Completeness:
                 if not found.isdisjoint(metadata.replaced_file_groups()):
                     found.update(FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.write_stats())
             elif moves_rows(metadata.operation_type):
-                # Updates that leave the indexed column alone have no record in the index either.
+                # Updates that do not change the indexed column have no record in the index: they lack nothing.
                 found.update(
                     FileGroupId(stat.partition_path, stat.file_id)
                     for stat in metadata.write_stats()
@@ -109,11 +109,11 @@ class Completeness:
 
     @cached_property
     def unrecorded_writes(self) -> list[Instant]:
-        """The completed writes of the data timeline that the metadata table lacks: readers by it lose their rows. A
-        writer on table version 6 leaves them: one that has an index to begin while an operation is pending initializes
-        nothing, and records nothing of its own commit (HoodieBackedTableMetadataWriter.initializeIfNeeded, of 0.15.0
-        and 1.2.0). Writes from before the first deltacommit of the active metadata timeline are not looked at: they are
-        archived there, or in the table from its beginning.
+        """The completed writes of the data timeline that the metadata table lacks: a reader of the metadata table loses
+        their rows. A writer on table version 6 makes such writes: when it must begin an index while an operation is
+        pending, it initializes nothing, and does not record its own commit
+        (HoodieBackedTableMetadataWriter.initializeIfNeeded, of 0.15.0 and 1.2.0). Writes before the first active
+        deltacommit are not checked: their deltacommits are archived, or they were there at its beginning.
         """
         deltas = self._snapshot.timeline.completed().of_actions(Action.DELTA_COMMIT)
         recorded = deltas.filter(lambda item: not is_solo(item.requested_time))
@@ -132,7 +132,7 @@ class Completeness:
 
     @cached_property
     def uncommitted(self) -> frozenset[str]:
-        """The commits pending on the data timeline whose records a compaction of the metadata table has merged."""
+        """The commits that are pending on the data timeline and that a compaction of the metadata table has merged."""
         timeline, pending = self._snapshot.timeline.completed(), self._data.pending_changes().requested_times
         merged_until = max(timeline.of_actions(Action.COMMIT).requested_times, default="")
         merged = timeline.of_actions(Action.DELTA_COMMIT).filter(lambda item: item.completed_at < merged_until)
@@ -140,12 +140,12 @@ class Completeness:
 
     @cached_property
     def has_overtaken_ranges(self) -> bool:
-        """Whether a commit since `partition_stats` was last known to be whole may have recorded a partition's range
-        above that of a write which completed later, so that readers by that range skip rows of the write. Hudi
-        recomputes the range of a partition from the files that a commit finds when it completes. Log files of the
-        metadata table merge by the instants in their names, that is by request; in layout 1, where the answer is no, as
-        they were written. True where the archive cannot be read. Cost: the times of the archived instants since, and
-        the metadata of the commits that completed behind a later one; where these bring new values, of the later ones.
+        """Whether, since `partition_stats` was last known to be whole, a commit's range of a partition may hide the
+        range of a write that completed later: readers then skip its rows. Hudi recomputes the range of a partition from
+        the files that a commit finds when it completes. Log files of the metadata table merge by the instants in their
+        names, that is in the order of requests. In layout 1 they merge as written: the answer is no. True where the
+        archive cannot be read. Cost: the times of the archived instants since then, and the metadata of the commits
+        that completed after a commit requested later; for new values also those of the commits requested later.
         """
         config = self._snapshot.config
         if not config.features.log_name_has_delta_commit:
@@ -157,7 +157,7 @@ class Completeness:
             overtaken = {
                 late: earlier
                 for late, earlier in _overtaken(commits.values())
-                # A compaction: its metadata need not be read.
+                # The metadata of a compaction need not be read.
                 if not (config.is_merge_on_read and late.action == Action.COMMIT)
             }
             if len(overtaken) > _COMPARED:
@@ -198,16 +198,16 @@ class Completeness:
 
     @cached_property
     def has_true_locations(self) -> bool:
-        """Whether the record index has its keys' file groups: not behind a restore, nor with uncommitted rows."""
+        """Whether the record index has its keys' right file groups: not after a restore, nor with uncommitted rows."""
         if self.uncommitted:
             return False
         # Unlike commits, restores stay on the active timeline.
         return not len(self._data.of_actions(Action.RESTORE).after(self._whole_until(RECORD_INDEX) or ""))
 
     def _written_again(self, since: str, *, is_archived: bool) -> frozenset[FileGroupId]:
-        """The file groups with a log file of updates, of after `since`, behind deletions; where ordering values decide
-        whether a deletion counts, also those with a log file of deletions of after `since`. Deletions of archived
-        commits are taken to be there in each file slice that is older than the timeline.
+        """Returns the file groups that got a log file of updates, requested after `since`, after a deletion. Where
+        ordering values decide on deletions, also those that got deletions requested after `since`. A file slice older
+        than the active timeline is assumed to have deletions of archived commits.
         """
         commits = sorted(self._data.commits(), key=lambda commit: commit.completed_at)
         oldest = commits[0].requested_time if is_archived and commits else ""
@@ -228,7 +228,7 @@ class Completeness:
 
     @cached_property
     def _rows_may_stay(self) -> bool:
-        """Whether a deletion loses against a row with a greater ordering value; so where the rule is not known."""
+        """Whether a deletion loses against a row with a greater ordering value; True where the rule is not known."""
         try:
             policy = MergePolicy.for_table(self._snapshot.config)
         except (ConfigError, UnsupportedError):
@@ -236,7 +236,7 @@ class Completeness:
         return policy.is_ordered and bool(policy.ordering_fields)
 
     def _whole_until(self, index: str) -> str | None:
-        """The last commit up to which the index is known to be whole: by our mark, or by its build."""
+        """Returns the last commit up to which the index is known to be whole, by our mark or by the index's build."""
         snapshot = self._snapshot
         built = snapshot.built_at(index) or self._indexed_at(index)
         times = [marked_until(snapshot.config, index, snapshot.files(index))]
@@ -244,7 +244,7 @@ class Completeness:
         return max((instant for instant in times if instant is not None), default=None)
 
     def _indexed_at(self, index: str) -> str | None:
-        """When the newest indexing action that built the index began; it adds what completes meanwhile."""
+        """Returns when the newest indexing action for the index began; it adds later commits. None without one."""
         for item in reversed(self._data.completed().of_actions(Action.INDEXING).instants):
             plan = decode_index_plan(self._active.read_details(item), path=self._active.path_of(item))
             if any(partition.name == index for partition in plan):
@@ -253,9 +253,9 @@ class Completeness:
 
 
 def indexes_in_doubt(storage: Storage, config: TableConfig) -> frozenset[str]:
-    """The listed indexes whose ranges of whole partitions may lack values: `partition_stats` and expression indexes of
-    a merge-on-read table, unless their definition says that 1.1 or later made them. The timeline does not tell in which
-    partitions: a plan that was pending may have been removed since.
+    """Returns the listed indexes whose ranges of whole partitions may lack values: `partition_stats` and expression
+    indexes of a merge-on-read table, unless their definition says that 1.1 or later made them. The timeline does not
+    show the partitions: a plan that was pending may have been removed since.
     """
     if not config.is_merge_on_read:
         return frozenset()
@@ -272,11 +272,11 @@ def indexes_in_doubt(storage: Storage, config: TableConfig) -> frozenset[str]:
 
 
 def _overtaken(commits: Iterable[Instant]) -> Iterator[tuple[Instant, list[Instant]]]:
-    """Each commit that completed behind later requested ones, and these."""
+    """Yields each commit that completed after commits requested later, with these commits."""
     ordered = sorted(commits, key=lambda item: item.requested_time)
     for at, late in enumerate(ordered, 1):
         found = []
-        # By index: islice would walk over what is before `at` each time.
+        # By index: islice would walk over the items before `at` each time.
         for early in (ordered[later] for later in range(at, len(ordered))):
             if early.requested_time > late.completed_at:
                 break

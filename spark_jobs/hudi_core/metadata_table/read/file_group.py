@@ -1,9 +1,8 @@
-"""File groups of a partition of the metadata table: the slices that readers merge and that new log files join, the
-blocks of log files that count (AbstractHoodieLogRecordReader), and those of an instant. Which blocks count in any other
-table: filegroup/read/log_scan.py.
+"""File groups of a partition of the metadata table: the file slices that readers merge and that new log files join, and
+the log blocks that count (AbstractHoodieLogRecordReader). filegroup/read/log_scan.py is for other tables.
 
-The slices are those of any table of that layout (view.slicing). In layout 1 a log file's name carries the base instant
-of its slice, and a pending compaction starts the next slice. In layout 2 it carries the instant that writes it.
+File slices are the same as in any table of the layout (view.slicing). In layout 1 a log file's name has the base
+instant of its file slice, and a pending compaction starts the next file slice. In layout 2 it has the writing instant.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ from hudi_core.view.file_group import DataFile, FileGroup
 from hudi_core.view.slicing import build_file_groups, slicing_for
 
 ROOT = ".hoodie/metadata"
-"""The metadata table's base path, below the data table's."""
+"""The metadata table's base path, relative to the data table's."""
 FOLDER = f"{ROOT}/{FILES_PARTITION}"
 _TYPES: Final = frozenset({BlockType.HFILE_DATA, BlockType.DELETE})
 UNREADABLE: Final = "read the table without its metadata table; drop it and let Hudi's writer rebuild it"
 _WHOLE_FILE: Final = 1 << 20
-"""Bytes up to which a log file is read with one request: the metadata table's are some ten kilobytes."""
+"""A log file of at most so many bytes is read with one request; the metadata table's have some ten kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +62,10 @@ class MergedSlice:
 
 
 def merged_slices(folder: str, files: Iterable[FileInfo], timeline: Timeline, layout: int) -> list[MergedSlice]:
-    """The slices of a partition's file groups, sorted by file id: a key's hash gives the position in this list
-    (HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex). `files` is the listing of `folder`, `timeline` the metadata
-    timeline. A slice that a pending compaction has started, and the one before, are read as one
-    (getPartitionLatestMergedFileSlices). Whether a log block counts is not judged here.
+    """Returns the merged file slices of a partition's file groups, sorted by file id: a key's hash gives the position
+    in this list (HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex). `files` is the listing of `folder`, `timeline`
+    the metadata timeline. The file slice that a pending compaction has started and the slice before are merged into
+    one (getPartitionLatestMergedFileSlices). This function does not decide whether a log block counts.
     """
     return [_merged(group) for group in file_groups(folder, files, timeline, layout)]
 
@@ -78,10 +77,9 @@ def file_groups(
     layout: int,
     compactions: Iterable[tuple[FileGroupId, str]] = (),
 ) -> list[FileGroup]:
-    """With all their slices, `compactions` as build_file_groups; else as merged_slices."""
-    # An instant that the active timeline no longer holds has no completion here: its logs belong to the newest slice,
-    # and the scan ignores their blocks, since archived instants are not valid
-    # (HoodieTableMetadataUtil.getValidInstantTimestamps).
+    """Returns a partition's file groups with all slices (see merged_slices); `compactions` as in build_file_groups."""
+    # An archived instant has no completion time here: its log files belong to the newest file slice, and the scan
+    # ignores their blocks as not valid (HoodieTableMetadataUtil.getValidInstantTimestamps).
     completions = {instant.requested_time: instant.completed_at for instant in timeline.commits()}
     return build_file_groups(folder, files, slicing_for(layout, timeline, completions.get), compactions=compactions)
 
@@ -103,7 +101,7 @@ def _info(file: DataFile) -> FileInfo:
 
 @dataclass(frozen=True, slots=True)
 class LatestSlice:
-    """The slice that new log files join. `logs` are those from the newest base file on, in scan order."""
+    """The file slice that new log files join. `logs` are the log files from the newest base file on, in scan order."""
 
     file_id: str
     base_instant: str
@@ -112,7 +110,7 @@ class LatestSlice:
     partition: str
 
     def next_log(self, token: WriteToken, instant: str | None = None) -> LogFileName:
-        """One version above all of the base instant, or of `instant`, the one that writes it (HoodieLogFormat)."""
+        """Returns the next log file's name, a version above all of `instant` or the base instant (HoodieLogFormat)."""
         owner = self.base_instant if instant is None else instant
         names = (parse_log_file(info.name) for info in self.logs)
         versions = [name.version for name in names if name.instant == owner]
@@ -127,8 +125,8 @@ def latest_slices(
     layout: int,
     pending: Mapping[FileGroupId, str] | None = None,
 ) -> list[LatestSlice]:
-    """Of all file groups of a partition, in the order of merged_slices; `pending` of pending_bases, for layout 1.
-    Raises StorageNotFoundError when the partition holds no file group.
+    """Returns the latest file slices of all file groups of a partition, in the order of merged_slices. `pending` is the
+    result of pending_bases, for layout 1. Raises StorageNotFoundError when the partition has no file group.
     """
     folder = f"{ROOT}/{partition}"
     files = storage.list_files(folder)
@@ -151,7 +149,7 @@ def latest_slices(
 
 
 def pending_bases(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupId, str]:
-    """By file group, the pending compaction that merges it: in layout 1 its next logs go on top of that."""
+    """Returns, by file group, its pending compaction: in layout 1 the next log files join the slice that it starts."""
     plans = active.read_plans(timeline)
     return {
         FileGroupId(item.partition, item.file_id): instant
@@ -161,7 +159,7 @@ def pending_bases(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupI
 
 
 def _unfinished(item: LatestSlice, files: Iterable[FileInfo]) -> LatestSlice:
-    """The first slice of a group while its partition is built, with the logs that commits added to it."""
+    """Returns the first file slice of a file group while its partition is built, with the log files of commits."""
     named = [(info, name) for info, name in data_files(files) if name.file_id == item.file_id]
     logs = [(name.scan_order, info) for info, name in named if isinstance(name, LogFileName)]
     ordered = tuple(info for _, info in sorted(logs, key=lambda log: log[0]))
@@ -169,7 +167,7 @@ def _unfinished(item: LatestSlice, files: Iterable[FileInfo]) -> LatestSlice:
 
 
 def log_reader(storage: Storage, info: FileInfo) -> ReadAt:
-    """Reads (start, length) of a log file, fewer bytes only where it ends."""
+    """Returns a function that reads (start, length) of a log file, and returns fewer bytes only at the end of it."""
     if info.size > _WHOLE_FILE:
         return lambda start, length: storage.read_range(info.path, ByteRange(start, length))
     data = content_of(storage, info, lambda: storage.read(info.path)) if info.size else b""
@@ -178,7 +176,7 @@ def log_reader(storage: Storage, info: FileInfo) -> ReadAt:
 
 @dataclass(frozen=True, slots=True)
 class BlockFilter:
-    """`stop_at_newer`: the first block after `latest` ends the scan, as in Hudi 0.15; else it is passed over (1.x)."""
+    """The log blocks that count, by instant. `stop_at_newer`: a block after `latest` ends the scan (1.x: skipped)."""
 
     instants: frozenset[str]
     latest: str
@@ -186,9 +184,8 @@ class BlockFilter:
 
 
 def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter) -> list[LogBlock]:
-    """The blocks that count in the order in which they merge (filegroup.read.log_scan). Contents are not read. Raises
-    CorruptFileError for a damaged block that no later command rolls back: its records are lost, and an answer without
-    them would be silently wrong (Hudi passes over such a block).
+    """Returns the blocks that count, in merge order (filegroup.read.log_scan), without contents. Raises
+    CorruptFileError for a damaged block that no command rolls back: its records would be missing (Hudi skips it).
     """
     scan = scan_blocks(
         chain.from_iterable(walk(log_reader(storage, info), info.size, info.path) for info in logs),
@@ -207,28 +204,28 @@ def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter)
 
 
 def read_content(block: LogBlock, offset: int, length: int) -> bytes:
-    """Bytes of the block's content, fewer only where it ends."""
+    """Returns `length` bytes of the block's content from `offset`; fewer only at its end."""
     return block.read_at(block.content_offset + offset, max(0, min(length, block.content_length - offset)))
 
 
 @dataclass(frozen=True, slots=True)
 class BlocksOf:
-    """Of one instant: log files with blocks that count, and the (file, instant) of commands against it."""
+    """The blocks of one instant: the log files with counting blocks, and the (file, instant) of commands against it."""
 
     live: tuple[FileInfo, ...] = ()
     commands: tuple[tuple[FileInfo, str], ...] = ()
 
 
 def blocks_of(storage: Storage, logs: Iterable[FileInfo], instant: str) -> BlocksOf:
-    """The blocks of `instant` that no later command rolls back (AbstractHoodieLogRecordReader.scanInternalV1). A
-    block counts for readers as soon as its instant completes on the data timeline, regardless of its writer, so an
-    attempt may only publish when no block of its instant is live. Raises CorruptFileError for a damaged log file.
+    """Returns the blocks of `instant` that no later command rolls back (AbstractHoodieLogRecordReader.scanInternalV1).
+    A block of any writer counts for readers as soon as its instant completes on the data timeline. So an attempt may
+    publish only when no block of its instant is live. Raises CorruptFileError for a damaged log file.
     """
     return blocks_by_instant(storage, logs).get(instant, BlocksOf())
 
 
 def blocks_by_instant(storage: Storage, logs: Iterable[FileInfo]) -> dict[str, BlocksOf]:
-    """For every instant that wrote a block or was the target of a command; each log file is read once."""
+    """Returns the blocks of every instant that wrote a block or was a command's target. Reads each log file once."""
     live: dict[str, dict[str, FileInfo]] = {}
     commands: dict[str, list[tuple[FileInfo, str]]] = {}
     for info in logs:
@@ -254,7 +251,7 @@ def metadata_path(name: LogFileName, partition: str) -> str:
 
 
 def load_metadata_config(storage: Storage) -> TableConfig:
-    """The metadata table's own properties. Raises MetadataUnavailableError when they cannot be read."""
+    """Reads the metadata table's own properties. Raises MetadataUnavailableError when they cannot be read."""
     try:
         return TableConfig.load(storage, base=ROOT)
     except ConfigError as error:
@@ -270,6 +267,6 @@ def data_files(files: Iterable[FileInfo]) -> Iterator[tuple[FileInfo, BaseFileNa
 
 
 def partition_folders(storage: Storage) -> list[str]:
-    """The partitions that have a folder, sorted: also indexes that are being built, and what a crash left of one."""
+    """Returns the partitions with a folder, sorted; also indexes that are being built, or whose build crashed."""
     names = (folder.rpartition("/")[2] for folder in storage.list_folders(ROOT))
     return sorted(name for name in names if name != ".hoodie")

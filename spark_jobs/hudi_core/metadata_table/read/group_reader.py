@@ -1,6 +1,6 @@
-"""Records of one metadata-table file group: base HFile and log blocks looked up by key, by key prefix, or whole.
+"""Records of one file group of the metadata table, from its base HFile and log blocks: by key, by key prefix, or all.
 
-A lookup reads of each HFile the trailer, the index and the blocks that hold the keys. Sources are read oldest first;
+A lookup reads the trailer of each HFile, its index and the blocks that have the keys. Sources are read oldest first;
 per key, a newer record is merged with the older ones, and a delete drops them.
 """
 
@@ -28,7 +28,7 @@ from hudi_core.storage.one_look import content_of
 
 T = TypeVar("T")
 _REMEMBERED = 1 << 16
-"""Distinct data that are kept while one source is read."""
+"""The distinct data that are kept while one source is read."""
 _KEPT_OF_BASE = 128 << 10
 Cells = Iterable[tuple[bytes, bytes]]
 
@@ -55,7 +55,7 @@ Source = Records | Deletes
 
 @dataclass(frozen=True, slots=True)
 class Split(Generic[T]):
-    """`merged` are the records that log files hold, `cells` those of the base file alone, as `base` encodes them."""
+    """A query's records: `merged` of keys in log files, and `cells` of the base file only, as `base` encodes them."""
 
     merged: dict[bytes, T]
     base: Records | None
@@ -63,14 +63,14 @@ class Split(Generic[T]):
 
 
 class Query(NamedTuple):
-    """What a query selects: cells of an HFile, in order, and keys of a delete block."""
+    """A query: it selects cells of an HFile, in order, and keys of a delete block."""
 
     cells: Callable[[Records], Cells]
     dropped: Callable[[Deletes], Iterable[bytes]]
 
 
 def of_keys(keys: Sequence[bytes]) -> Query:
-    """The existing `keys`, which must be sorted and distinct."""
+    """Returns the query of `keys`, which must be sorted and distinct."""
     requested = frozenset(keys)
     return Query(
         lambda records: records.hfile.lookup_many(keys, unique=records.unique), lambda deletes: deletes.keys & requested
@@ -78,7 +78,7 @@ def of_keys(keys: Sequence[bytes]) -> Query:
 
 
 def of_prefixes(prefixes: Sequence[bytes]) -> Query:
-    """The keys that start with one of `prefixes`, which must be sorted."""
+    """Returns the query of the keys that start with one of `prefixes`, which must be sorted."""
     starts = tuple(prefixes)
     return Query(
         lambda records: records.hfile.prefix_items(starts),
@@ -91,14 +91,14 @@ _EVERYTHING = Query(lambda records: records.hfile.items(), lambda deletes: delet
 
 
 class GroupReader(Generic[T]):
-    """One file group's merged slice. Read at the first query and kept: one value is one view."""
+    """Reads the merged file slice of one file group at the first query, and keeps it: a GroupReader is one view."""
 
     def __init__(self, storage: Storage, merged: MergedSlice, blocks: BlockFilter, rules: RecordRules[T]) -> None:
         self._storage = storage
         self._slice = merged
         self._blocks = blocks
         self._rules = rules
-        # Not a cached_property, whose lock (up to Python 3.11) all instances share: groups are read in parallel.
+        # Not a cached_property, whose lock (up to Python 3.11) all instances share: file groups are read in parallel.
         self._loaded: list[Source] | None = None
 
     @property
@@ -107,7 +107,7 @@ class GroupReader(Generic[T]):
 
     @property
     def kept_bytes(self) -> int:
-        """About how many compressed bytes stay in memory once loaded: its logs, and one block of its base file."""
+        """The approximate bytes (compressed) kept after loading: the log files, and one block of the base file."""
         base = 0 if self._slice.base_file is None else min(self._slice.base_file.size, _KEPT_OF_BASE)
         return base + sum(info.size for info in self._slice.logs)
 
@@ -118,7 +118,7 @@ class GroupReader(Generic[T]):
         return self.records(_EVERYTHING)
 
     def split(self, query: Query) -> Split[T]:
-        """As records, but those that only the base file holds stay encoded."""
+        """Returns the records of a query like `records`, but records that only the base file has stay encoded."""
         with rebuild_as_remedy():
             sources = self._sources()
             first = sources[0] if sources else None
@@ -152,7 +152,9 @@ class GroupReader(Generic[T]):
         return merged
 
     def _decoder(self, source: Records) -> Callable[[bytes, bytes], T]:
-        """A record index has few distinct data: one per file group and commit."""
+        """Returns the decoder of a source. It remembers data of keyless records: a record index has few distinct data,
+        one per file group and commit.
+        """
         rules = self._rules
 
         def decode(key: bytes, value: bytes) -> T:
@@ -193,7 +195,7 @@ def _without(cells: Cells, keys: Collection[bytes]) -> Iterator[tuple[bytes, byt
 
 @contextmanager
 def rebuild_as_remedy() -> Iterator[None]:
-    """Of a damaged file of the metadata table: other than of the data table, no instant has to be rolled back."""
+    """Replaces a CorruptFileError's remedy: a damaged file of the metadata table needs no rollback of an instant."""
     try:
         yield
     except CorruptFileError as error:
@@ -201,7 +203,7 @@ def rebuild_as_remedy() -> Iterator[None]:
 
 
 def open_sources(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> list[Source]:
-    """What holds a slice's records, oldest first, with headers read; raises CorruptFileError as live_blocks."""
+    """Opens the sources of a slice's records, oldest first, and reads their headers. Raises live_blocks' errors."""
     sources: list[Source] = []
     if merged.base_file is not None:
         hfile, path = _hfile(storage, merged.base_file), merged.base_file.path
@@ -211,13 +213,13 @@ def open_sources(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> 
 
 
 def check_base_file(storage: Storage, info: FileInfo) -> None:
-    """Raises CorruptFileError for a base file without the end of an HFile, as one that was cut. One request."""
+    """Raises CorruptFileError for a base file without the end of an HFile, such as a cut file. Makes one request."""
     with rebuild_as_remedy():
         _ = _hfile(storage, info).trailer
 
 
 def _hfile(storage: Storage, info: FileInfo) -> HFileReader:
-    """A small file is read by one request, which serves its trailer, index and blocks."""
+    """Opens an HFile. A small file is read by one request, which serves its trailer, index and blocks."""
     path = info.path
     if info.size > _SMALL_FILE:
         return HFileReader(
@@ -239,7 +241,7 @@ def _logs(blocks: Iterable[LogBlock], limits: SizeLimits) -> Iterator[Source]:
             keys = delete_columns(read_content(block, 0, block.content_length), path=path).column("key")
             if keys.null_count:
                 raise CorruptFileError("a delete block of the metadata table holds a delete without a key", path=path)
-            # A new file group starts with an empty one.
+            # A new file group starts with an empty delete block.
             if len(keys):
                 yield Deletes(frozenset(keys.cast(pa.binary()).to_pylist()), path)
             continue

@@ -49,9 +49,9 @@ log = logging.getLogger(__name__)
 
 
 class MetadataTable:
-    """The metadata table at `data_timeline`, a view.listing.FileListing, read on demand and kept: one value is one
-    view. Raises MetadataUnavailableError from the first query on when the table has no readable metadata table, or
-    lacks the requested partition; CorruptFileError when it is damaged or names files outside the table.
+    """The metadata table at `data_timeline`; a view.listing.FileListing. It is read on demand and kept: a MetadataTable
+    is one view. A query raises MetadataUnavailableError when the table has no readable metadata table, or the metadata
+    table lacks the requested partition; CorruptFileError when it is damaged or names files outside the table.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class MetadataTable:
         schema: AvroSchema | None = None,
         zone: str | None = None,
     ) -> None:
-        """`schema`, by which statistics are typed, and `zone`, that of instants, are by default the table's."""
+        """`schema` gives the types of statistics, `zone` is the instants' time zone; the defaults are the table's."""
         self._metadata_snapshot = MetadataTableSnapshot(storage, config, data_timeline)
         self._schema = schema
         self._zone = zone or config.timezone
@@ -74,7 +74,7 @@ class MetadataTable:
         return self._metadata_snapshot.config.metadata_partitions
 
     def has_index(self, name: str) -> bool:
-        """Whether an index is listed and has files: 0.15.0 lists one to begin when it restores, and makes none."""
+        """Returns whether an index is listed and has files; a restore by Hudi 0.15.0 lists an index without files."""
         if name not in self.partition_types:
             return False
         if any(data_files(self._metadata_snapshot.files(name))):
@@ -85,7 +85,7 @@ class MetadataTable:
         return False
 
     def check_available(self) -> None:
-        """Raises MetadataUnavailableError where there is none that could be read, or it lacks a completed write."""
+        """Raises MetadataUnavailableError where no metadata table can be read, or where it lacks a completed write."""
         if lacking := self.completeness.unrecorded_writes:
             raise MetadataUnavailableError(
                 f"the metadata table lacks {lacking[0].action} {lacking[0].requested_time}, which its writer did not "
@@ -95,19 +95,19 @@ class MetadataTable:
             )
 
     def partitions(self) -> list[str]:
-        """All partition paths, sorted; `[""]` for a table without partitions."""
+        """Returns all partition paths, sorted; `[""]` for a table without partitions."""
         partitions = [partition_of_key(key) for key in self._file_entries(ALL_PARTITIONS)]
         check_partitions(partitions, source=FOLDER)
         return sorted(partitions)
 
     def list_files(self, partition: str) -> dict[str, int]:
-        """Names and sizes in bytes of a partition's files; empty for an unknown partition."""
+        """Returns the names and sizes in bytes of a partition's files; empty for an unknown partition."""
         files = self._file_entries(partition_key(partition))
         check_file_names(files, source=FOLDER)
         return files
 
     def files(self, partition: str) -> list[FileInfo]:
-        """Data files only, sorted, without modification times."""
+        """Returns the data files of a partition, sorted, without modification times."""
         paths = {join(partition, name): size for name, size in self.list_files(partition).items()}
         return [FileInfo(path, size, 0.0) for path, size in sorted(paths.items())]
 
@@ -117,31 +117,31 @@ class MetadataTable:
         partitions: Iterable[str] | None = None,
         files: Mapping[str, Iterable[str]] | None = None,
     ) -> dict[str, pa.Table]:
-        """Per column (dotted names), the statistics of its values in each base and log file, sorted by partition and
-        file. `files` (partition path to plain names) reads these only, by point lookups; else all files of
-        `partitions`, or of the table. Columns: `partition`, `file`: string; `min`, `max`: the column's type as Spark
-        reports it, null where unknown or all is null (the null type for a nested or unknown column); `null_count`,
-        `value_count`, `uncompressed_size` (bytes, 0 of a log file): int64; `is_tight`: bool. A file without a row is
-        not indexed: it may match.
+        """Returns, per column (dotted name), the statistics of its values in each base and log file, sorted by
+        partition and file. It reads `files` (partition path to plain names) by point lookups; without `files`, all
+        files of `partitions`, or of the table. Columns of the result: `partition`, `file`: string; `min`, `max`: the
+        column's type as Spark reports it, null where unknown or where all values are null (the null type for a nested
+        or unknown column); `null_count`, `value_count`, `uncompressed_size` (bytes, 0 for a log file): int64;
+        `is_tight`: bool. A file without a row in the result is not indexed: it may match.
         """
         return statistics.column_stats(
             self._partition(COLUMN_STATS, ColumnStatsRules()), columns, self._types, self.partitions, partitions, files
         )
 
     def partition_stats(self, columns: Sequence[str]) -> dict[str, pa.Table]:
-        """Per column, of each partition as a whole: as column_stats, without `file`."""
+        """Returns, per column, the statistics of each whole partition: a table like column_stats, without `file`."""
         return statistics.partition_stats(self._partition(PARTITION_STATS, ColumnStatsRules()), columns, self._types)
 
     def expression_stats(self, index: str) -> pa.Table:
-        """Of an expression index of type column_stats, per file; `min` and `max` have the stored values' type."""
+        """Returns an expression index's column_stats per file. `min` and `max` have the type of the stored values."""
         return statistics.expression_stats(self._partition(index, ColumnStatsRules()), self.partitions)
 
     def bloom_filters(self, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
-        """Over the record keys of the named base files of a partition; files without one are absent."""
+        """Returns the filters over record keys of a partition's base files. Files without a filter are absent."""
         return self.expression_blooms(BLOOM_FILTERS, partition, names)
 
     def expression_blooms(self, index: str, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
-        """The filters that an expression index of type bloom_filters holds for base files of a partition."""
+        """Returns the filters of an expression index of type bloom_filters for base files of a partition."""
         keys = {bloom_filter_key(partition, file): file for file in names}
         found = self._partition(index, BloomFilterRules()).lookup(keys)
         return {keys[key]: stored.parse() for key, stored in found.items() if not stored.is_deleted and stored.text}
@@ -150,8 +150,8 @@ class MetadataTable:
         return self.record_index.locations(keys)
 
     def secondary_keys(self, index: str, values: Iterable[str | None]) -> dict[str | None, list[str]]:
-        """The record keys of the rows with each of `values` in the column of a secondary index, sorted. Values are
-        text, as Java prints them. The rows were so at `data_timeline`; values without rows are absent.
+        """Returns, for each of `values`, the sorted record keys of its rows in a secondary index's column. Values are
+        text, as Java prints them. The answer is as of `data_timeline`; values without rows are absent.
         """
         definition = self.definitions.get(index)
         by_value = definition is not None and definition.version > 1
@@ -163,8 +163,8 @@ class MetadataTable:
         return self._metadata_snapshot.current(index)
 
     def covers_all_rows(self, index: str) -> bool:
-        """Whether a secondary index can be taken to hold every row, so that a value without keys has no rows. Not where
-        a commit was written while it was built: Hudi 1.2.0 omits the changes of a write that enables an index.
+        """Returns whether a secondary index has every row: then a value without keys has no rows. False where a commit
+        was written while the index was built: Hudi 1.2.0 omits the changes of a write that enables an index.
         """
         built = self._metadata_snapshot.built_at(index)
         if built is None:
@@ -174,7 +174,9 @@ class MetadataTable:
 
     @cached_property
     def indexes_in_doubt(self) -> frozenset[str]:
-        """Those with files of completeness.indexes_in_doubt, and of Completeness.has_overtaken_ranges."""
+        """The indexes with files that completeness.indexes_in_doubt returns; also `partition_stats` where
+        Completeness.has_overtaken_ranges says so.
+        """
         snapshot = self._metadata_snapshot
         names = set(indexes_in_doubt(snapshot.storage, snapshot.config))
         if PARTITION_STATS not in names and self.has_index(PARTITION_STATS) and self.completeness.has_overtaken_ranges:
@@ -183,8 +185,8 @@ class MetadataTable:
 
     @property
     def may_have_narrow_ranges(self) -> bool:
-        """Whether partition_stats may exclude partitions with matching rows: also where a writer of the table's own
-        release writes on without them.
+        """Whether partition_stats may exclude partitions with matching rows; also where a writer of the table's own
+        release writes without keeping partition_stats.
         """
         return (
             not self._metadata_snapshot.config.features.has_all_indexes
@@ -193,7 +195,7 @@ class MetadataTable:
         )
 
     def groups_in_doubt(self, index: str) -> frozenset[FileGroupId] | None:
-        """As Completeness.groups_in_doubt; all of an index that does not cover all rows."""
+        """Returns Completeness.groups_in_doubt; None (all) for an index that does not cover all rows."""
         is_covered = index == RECORD_INDEX or self.covers_all_rows(index)
         return self.completeness.groups_in_doubt(index) if is_covered else None
 

@@ -1,6 +1,4 @@
-"""One partition of the metadata table: its file groups in order, and lookups that read only those which may hold a
-key.
-"""
+"""One partition of the metadata table: file groups in order, and lookups that read only those that may have a key."""
 
 from __future__ import annotations
 
@@ -18,16 +16,16 @@ from hudi_core.metadata_table.read.group_reader import GroupReader, of_keys, of_
 T = TypeVar("T")
 A = TypeVar("A")
 _KEPT = 16 << 20
-"""Compressed bytes of file groups up to which they stay open between queries: inflated, 160 MB at most."""
+"""File groups of together at most so many compressed bytes stay open between queries: at most 160 MB inflated."""
 _AT_ONCE = 16
-"""File groups that are read in parallel where each read is a round trip."""
+"""The file groups that are read in parallel where each read is a round trip."""
 HashedPart = Callable[[str], str]
-"""Of a key, what chooses the file group: all of it, but in secondary indexes of version 2."""
+"""Cuts from a key the part that chooses the file group: the whole key, but in secondary indexes of version 2."""
 _NUMBERED = re.compile(r".*-(?P<number>\d{4,})-\d+\Z", re.ASCII | re.DOTALL)
 
 
 def check_numbers(folder: str, groups: Sequence[GroupReader[T]]) -> None:
-    """Raises CorruptFileError where one of the numbered file groups is gone: hashes of keys would choose wrong ones."""
+    """Raises CorruptFileError where a numbered file group is gone: hashes of keys would choose wrong file groups."""
     matches = [_NUMBERED.match(group.file_id) for group in groups]
     numbers = {int(match["number"]) for match in matches if match is not None}
     missing = sorted(set(range(max(numbers, default=-1) + 1)) - numbers)
@@ -49,7 +47,7 @@ class MetadataPartition(Generic[T]):
         *,
         is_remote: bool = False,
     ) -> None:
-        """`is_remote`: file groups are read in parallel. Raises CorruptFileError where there is none."""
+        """Takes the file groups, read in parallel if `is_remote`. Raises CorruptFileError where there are none."""
         if not groups:
             message = f"hoodie.properties lists the metadata partition `{name}`, but it holds no file group"
             remedy = "take it off the list with `hudictl metadata drop TABLE --partition …`, then create it again"
@@ -65,7 +63,7 @@ class MetadataPartition(Generic[T]):
         return self.lookup((key,)).get(key)
 
     def lookup(self, keys: Iterable[str]) -> dict[str, T]:
-        """The records of the existing `keys`, each file group read once."""
+        """Returns the records of the existing `keys`. Reads each file group once."""
         distinct = sorted(set(keys))
         if len(self.groups) == 1 and distinct:
             return next(self.of_all_groups(distinct, _lookup))
@@ -75,8 +73,8 @@ class MetadataPartition(Generic[T]):
         return found
 
     def with_prefixes(self, prefixes: Iterable[str], hashed: Iterable[str] | None = None) -> Iterator[tuple[str, T]]:
-        """The keys that start with one of `prefixes`, and their records, group by group. `hashed` are the hashed parts
-        of (distinct) prefixes that hold them: then only their groups are read, else all.
+        """Yields the keys that start with one of `prefixes`, and their records. `hashed` are the hashed parts of the
+        (distinct) prefixes, where these contain them: then only their file groups are read, else all.
         """
         starts = list(prefixes)
         if not starts:
@@ -89,7 +87,7 @@ class MetadataPartition(Generic[T]):
             yield from self._as_text(records)
 
     def of_keys(self, keys: Iterable[str], query: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
-        """The results of `query` for each file group that may hold some of `keys`, and these."""
+        """Yields the result of `query` for each file group that may have some of `keys`; `query` gets these keys."""
         distinct = list(dict.fromkeys(keys))
         return self._answers(query, self._by_group(distinct, [self._hashed(key) for key in distinct]))
 
@@ -97,7 +95,7 @@ class MetadataPartition(Generic[T]):
         return self._answers(query, ((group, requested) for group in self.groups))
 
     def all(self) -> Iterator[tuple[str, T]]:
-        """Every key and record, group by group: memory holds one file group's records."""
+        """Yields every key and record, one file group after the other. Memory: one file group's records."""
         for group in self.groups:
             yield from self._as_text(group.all())
             self._done(group)
@@ -105,7 +103,7 @@ class MetadataPartition(Generic[T]):
     def _answers(
         self, query: Callable[[GroupReader[T], list[str]], A], requested: Iterable[tuple[GroupReader[T], list[str]]]
     ) -> Iterator[A]:
-        """The groups' answers in their order, up to _AT_ONCE of them under way; no thread stays behind."""
+        """Yields the file groups' answers in order. Reads up to _AT_ONCE in parallel, and leaves no thread running."""
 
         def answer(item: tuple[GroupReader[T], list[str]]) -> A:
             records = query(*item)
@@ -141,7 +139,7 @@ class MetadataPartition(Generic[T]):
 
 
 def _lookup(group: GroupReader[T], keys: list[str]) -> dict[str, T]:
-    """Sorted keys, which their UTF-8 sorts alike."""
+    """Returns the records of sorted keys; their UTF-8 bytes have the same order."""
     found = group.records(of_keys([key.encode("utf-8", "surrogatepass") for key in keys]))
     return {key.decode("utf-8", "surrogatepass"): record for key, record in found.items()}
 

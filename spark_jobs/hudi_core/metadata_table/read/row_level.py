@@ -2,10 +2,10 @@
 HoodieTableMetadataUtil.getLocationFromRecordIndexInfo), and which record keys have a value in an indexed column
 (HoodieSecondaryIndexInfo, SecondaryIndexKeyUtils).
 
-A global record index holds one place for a key, whatever partitions have a row of it. Of an overwrite real Hudi deletes
-the place of every key that goes and moves every key that comes
+A global record index has one place for a key, also where several partitions have a row of it. In an overwrite Hudi
+deletes the place of every key that is replaced and moves the place of every new key
 (HoodieBackedTableMetadataWriter.getRecordIndexAdditionalUpserts): readers then miss the row in a partition that stays.
-Here that place is kept, and a key that comes is refused (docs/decisions/0026).
+This engine keeps the place of that row, and refuses a new row with its key (docs/decisions/0026).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PARTITIONED = re.compile(r"record-index-(?P<partition>[^-]*)-\d{4,}-\d+\Z", re.
 
 @dataclass(frozen=True, slots=True)
 class RecordLocation:
-    """Partition path, file group, and the commit that first wrote the row (its instant, in the table's zone)."""
+    """A row's place: partition path, file group, and the commit that first wrote it there (in the table's zone)."""
 
     partition: str
     file_id: str
@@ -51,7 +51,7 @@ class RecordLocation:
 
 
 class RecordIndexRules(RecordRules[RecordLocation]):
-    """Of `record_index`; `zone` is the table's zone of instants (TableConfig.timezone)."""
+    """The rules of `record_index` records. `zone` is the table's zone of instants (TableConfig.timezone)."""
 
     keyless = True
 
@@ -86,10 +86,10 @@ class RecordIndexRules(RecordRules[RecordLocation]):
 
 
 class RecordIndex:
-    """A global index, or (from version 9 on) one of each data partition, whose file groups carry its name."""
+    """A record index: global, or (from version 9 on) partitioned, with the data partition's name in the file ids."""
 
     def __init__(self, folder: str, groups: Sequence[GroupReader[RecordLocation]], *, is_remote: bool = False) -> None:
-        """Raises CorruptFileError when there is no file group, or one of a global index is missing."""
+        """Takes the file groups. Raises CorruptFileError for none, or where one of a global index is missing."""
         found: dict[str, list[GroupReader[RecordLocation]]] = defaultdict(list)
         for group in groups:
             match = _PARTITIONED.match(group.file_id)
@@ -107,7 +107,7 @@ class RecordIndex:
         self.parts = {
             name: MetadataPartition(RECORD_INDEX, folder, part, is_remote=is_remote) for name, part in parts.items()
         }
-        """The index's file groups: of a global index all of them, under None, else those of each data partition."""
+        """The index's file groups by data partition; for a global index all of them under None."""
 
     @property
     def is_partitioned(self) -> bool:
@@ -115,7 +115,7 @@ class RecordIndex:
         return None not in self.parts
 
     def locations(self, keys: Iterable[str]) -> dict[str, tuple[RecordLocation, ...]]:
-        """Of existing `keys`, in a partitioned index up to one per partition. ConfigError for the empty text."""
+        """Returns the places of existing `keys`: one each, or up to one per partition. Raises ConfigError for ""."""
         distinct = dict.fromkeys(keys)
         if "" in distinct:
             raise ConfigError(
@@ -123,7 +123,6 @@ class RecordIndex:
             )
         if not self.is_partitioned:
             return _one_each(self.parts[None].lookup(distinct))
-        # Each part sorts its keys: once is enough.
         requested = sorted(distinct)
         found: dict[str, tuple[RecordLocation, ...]] = {}
         for part in self.parts.values():
@@ -137,12 +136,12 @@ class RecordIndex:
 
 
 def _unescaped(text: str) -> str:
-    """PartitionPathEncodeUtils.unescapePathName; a lone or broken escape stays as it is."""
+    """Returns the unescaped text (PartitionPathEncodeUtils.unescapePathName). A broken escape stays as it is."""
     return unquote_to_bytes(text).decode("utf-8", "surrogateescape") if "%" in text else text
 
 
 def _one_each(found: Mapping[str, RecordLocation]) -> dict[str, tuple[RecordLocation, ...]]:
-    """One tuple for all keys of a location: the garbage collector visits each of 100,000 again and again."""
+    """Returns tuples of one location. Keys of a location share a tuple: the garbage collector visits every tuple."""
     made: dict[int, tuple[RecordLocation, ...]] = {}
     return {
         key: made.get(id(location)) or made.setdefault(id(location), (location,)) for key, location in found.items()
@@ -150,7 +149,7 @@ def _one_each(found: Mapping[str, RecordLocation]) -> dict[str, tuple[RecordLoca
 
 
 class SecondaryIndexRules(RecordRules[bool]):
-    """Of a secondary index: whether the pair in the key exists (False: it was deleted)."""
+    """The rules of a secondary index's records: whether the pair in the key exists (False: it was deleted)."""
 
     keyless = True
 
@@ -170,7 +169,7 @@ class SecondaryIndexRules(RecordRules[bool]):
 def record_keys(
     partition: MetadataPartition[bool], values: Iterable[str | None], *, by_value: bool
 ) -> dict[str | None, list[str]]:
-    """Of the rows with each of `values`, sorted. `by_value`, index version 2: a value's keys are in one file group."""
+    """Returns the sorted record keys of each value's rows. `by_value` (version 2): a value's keys are in one group."""
     prefixes = sorted({secondary_prefix(value) for value in values})
     found: dict[str | None, list[str]] = defaultdict(list)
     for key, current in partition.with_prefixes(prefixes, prefixes if by_value else None):
@@ -182,9 +181,9 @@ def record_keys(
 
 @dataclass(frozen=True, slots=True)
 class OtherPartitions:
-    """A global record index before an overwrite, and the data partitions that this replaces. `slices` are the index's
-    file groups in order, `blocks` the log blocks that count, `zone` that of instants. `refuses`: the overwrite is not
-    committed, so that a key which comes can be refused.
+    """A global record index before an overwrite, and the data partitions that the overwrite replaces. `slices` are the
+    index's file slices in order, `blocks` the log blocks that count, `zone` the time zone of instants. `refuses` is
+    True while the overwrite is not committed: then a new key can be refused.
     """
 
     replaced: tuple[str, ...]
@@ -198,7 +197,7 @@ class OtherPartitions:
 
 
 class PlacesElsewhere:
-    """Lookups, in one task, of places outside of the replaced partitions. `spared` counts the deletions left out."""
+    """Looks up, in one task, places outside of the replaced partitions. `spared` counts the omitted deletions."""
 
     def __init__(self, storage: Storage, others: OtherPartitions) -> None:
         rules = RecordIndexRules(others.zone)
@@ -208,7 +207,9 @@ class PlacesElsewhere:
         self.spared = 0
 
     def filtered(self, group: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A shard's rows without deletions of keys elsewhere. UnsupportedError for one that comes and is elsewhere."""
+        """Yields a shard's rows, without the deletions of keys that have a place in another partition. Raises
+        UnsupportedError for a new row with such a key.
+        """
         for batch in batches:
             found = self._found(group, batch.column(0))
             if found:
@@ -224,7 +225,7 @@ class PlacesElsewhere:
             yield batch
 
     def without(self, keys: pa.Array, batch: pa.RecordBatch) -> tuple[pa.Array, pa.RecordBatch]:
-        """Record keys (string) and the rows beside them, without those whose key is elsewhere."""
+        """Returns record keys (string) and their rows, without the keys that have a place in another partition."""
         groups, cells = group_indexes(keys, len(self._groups)), keys.cast(pa.binary())
         kept = np.ones(len(keys), dtype=np.bool_)
         for group in np.unique(groups).tolist():

@@ -37,11 +37,11 @@ from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 _AT_ONCE: Final = 16
-"""Commits of the metadata table that are read in parallel where each read is a round trip."""
+"""The commits of the metadata table that are read in parallel where each read is a round trip."""
 
 
 def partitions_there(storage: Storage, config: TableConfig) -> frozenset[str]:
-    """The listed partitions that have a folder; none without a readable metadata table with `files`."""
+    """Returns the listed partitions that have a folder; none without a readable metadata table with `files`."""
     try:
         MetadataTableSnapshot(storage, config, Timeline()).timeline  # noqa: B018 (read for its error)
     except MetadataUnavailableError:
@@ -51,7 +51,7 @@ def partitions_there(storage: Storage, config: TableConfig) -> frozenset[str]:
 
 
 class MetadataTableSnapshot:
-    """The metadata table at `data_timeline`. Everything is read on demand, and once."""
+    """The metadata table at `data_timeline`. Everything is read on demand and only once."""
 
     def __init__(self, storage: Storage, config: TableConfig, data_timeline: Timeline) -> None:
         self.storage = storage
@@ -61,8 +61,8 @@ class MetadataTableSnapshot:
         self._stats: dict[Instant, tuple[WrittenFile, ...]] = {}
 
     def groups(self, name: str, rules: RecordRules[T]) -> list[GroupReader[T]]:
-        """The file groups of partition `name`, sorted by file id. Raises MetadataUnavailableError when the table's
-        properties do not list it, or there is no metadata table to read; CorruptFileError as checked_slices.
+        """Returns the file groups of partition `name`, sorted by file id. Raises MetadataUnavailableError when the
+        properties do not list it, or no metadata table can be read; CorruptFileError like checked_slices.
         """
         if name not in self.config.metadata_partitions:
             raise MetadataUnavailableError(
@@ -73,12 +73,12 @@ class MetadataTableSnapshot:
         return [GroupReader(self.storage, item, self.blocks, rules) for item in self.checked_slices(name)]
 
     def checked_slices(self, name: str) -> list[MergedSlice]:
-        """As merged_slices. Raises CorruptFileError for a file that is gone, or shorter than the commits say."""
+        """Returns merged_slices of a partition. Raises CorruptFileError for a file that is gone or lost bytes."""
         folder, files = self.folder(name), self.files(name)
         timeline, metadata_config = self.timeline, self._metadata_config
         slices = merged_slices(folder, files, timeline, metadata_config.layout_version)
-        # No reader counts what is pending on the data timeline: after its rollback a writer that was taken for dead may
-        # have completed it here.
+        # No reader counts an instant that is pending on the data timeline. A writer that was taken for dead may have
+        # completed it on the metadata timeline after its rollback.
         pending = self.data_timeline.pending_changes().requested_times
         counted = timeline.filter(lambda instant: instant.requested_time not in pending)
         by_name = metadata_config.features.log_name_has_delta_commit
@@ -90,9 +90,9 @@ class MetadataTableSnapshot:
         return slices
 
     def current(self, name: str) -> bool:
-        """Whether the properties list partition `name` now, and the files of its folder at the snapshot still exist.
-        The number of file groups is not stored, and the properties may be older than a drop or resize, which delists
-        the index first: a snapshot taken during the deletion misses keys. Behind a clean it is False without need.
+        """Returns whether the properties list partition `name` now, and the files of its folder at the snapshot still
+        exist. The number of file groups is not stored, and the properties may be older than a drop or resize, which
+        delists the index first: a snapshot during the deletion would miss keys. After a clean it is False without need.
         """
         look_again(self.storage)
         if name not in TableConfig.load(self.storage).metadata_partitions:
@@ -101,34 +101,36 @@ class MetadataTableSnapshot:
         return before <= {info.name for info in self.storage.list_files(self.folder(name))}
 
     def files(self, name: str) -> tuple[FileInfo, ...]:
-        """The files of the partition's folder, as they were when it was first read."""
+        """Returns the files of the partition's folder, as they were at the first listing."""
         if name not in self._listed:
             self._listed[name] = tuple(self.storage.list_files(self.folder(name)))
         return self._listed[name]
 
     def wrote(self, instant: str, name: str) -> bool:
-        """Whether the deltacommit of an action on the data table wrote to partition `name`, by its metadata."""
+        """Returns whether the deltacommit of `instant` wrote to partition `name`, by the deltacommit's metadata."""
         found = self.timeline.completed().find(instant, Action.DELTA_COMMIT)
         if found is None:
             return False
         return any(stat.path.startswith(f"{name}/") for stat in self._stats_of(found))
 
     def partition(self, name: str, rules: RecordRules[T], hashed: HashedPart = str) -> MetadataPartition[T]:
-        """Errors as `groups`, and CorruptFileError when it holds no file group."""
+        """Opens partition `name`. Raises the errors of `groups`, and CorruptFileError when it has no file group."""
         return MetadataPartition(name, self.folder(name), self.groups(name, rules), hashed, is_remote=self.is_remote)
 
     @property
     def is_remote(self) -> bool:
-        """Whether a read is a round trip, so that several are better under way at once."""
+        """Whether a read is a round trip: then parallel reads are faster."""
         return scheme_of(self.storage.uri) not in ("file", "memory")
 
     def folder(self, name: str) -> str:
-        """Below the data table's base path; raises FormatError for a name of no folder."""
+        """Returns the partition's folder, relative to the data table's base path. Raises FormatError for a name that is
+        no folder name.
+        """
         return f"{ROOT}/{check_file_name(name, source=self.config.path)}"
 
     def built_at(self, name: str) -> str | None:
-        """The completion time of the deltacommit by which a partition was initialized last; in layout 1 its requested
-        time. None where its files were cleaned and it was archived, or the index was built by an indexing action.
+        """Returns the completion time of the deltacommit that last initialized a partition; in layout 1 its requested
+        time. None where its files were cleaned and it was archived, or for an index of an indexing action.
         """
         files = data_files(self.files(name))
         first = {parsed.instant for _, parsed in files if is_initialization(parsed.instant)}
@@ -140,7 +142,7 @@ class MetadataTableSnapshot:
 
     @cached_property
     def timeline(self) -> Timeline:
-        """The metadata timeline. Raises MetadataUnavailableError when there is no readable metadata table."""
+        """The metadata timeline. Raises MetadataUnavailableError when no metadata table can be read."""
         if FILES_PARTITION not in self.config.metadata_partitions:
             message = "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`"
             raise MetadataUnavailableError(message, path=self.config.path)
@@ -157,7 +159,7 @@ class MetadataTableSnapshot:
         return self._stats[commit]
 
     def _stats_of_all(self, commits: Sequence[Instant]) -> dict[Instant, tuple[WrittenFile, ...]]:
-        """As _stats_of, without commits that were archived meanwhile."""
+        """Returns _stats_of for each commit, without commits that were archived meanwhile."""
         missing = [item for item in commits if item not in self._stats]
         if self.is_remote and len(missing) > 1:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -168,7 +170,7 @@ class MetadataTableSnapshot:
         return {item: self._stats[item] for item in commits if item in self._stats}
 
     def _stats_of_attempts(self, commit: Instant) -> list[WrittenFile]:
-        """What each completed file says; two attempts at one instant may each have left one."""
+        """Returns the write stats of each completed file of a commit: two attempts at an instant may each leave one."""
         active = self._active
         path = active.path_of(commit)
         return [stat for found in active.read_all_completed(commit) for stat in written_files(found, path=path)]
@@ -187,7 +189,7 @@ class MetadataTableSnapshot:
 
     @cached_property
     def blocks(self) -> BlockFilter:
-        """Which blocks of log files count: those of committed, valid instants; errors as timeline."""
+        """The log blocks that count: blocks of committed, valid instants. Raises the errors of `timeline`."""
         timeline, suffixes = self.timeline, self._metadata_config.features.metadata_suffixes
         rolled_back = partial(rolled_back_by, ActiveTimeline(self.storage, self.config))
         last, commits = timeline.last_completed(), timeline.commits()

@@ -44,7 +44,7 @@ from hudi_core.model.names import META_FIELDS, OPERATION
 from hudi_core.model.partition import NON_PARTITIONED, check_file_name, check_file_names
 
 _LEAST_RUN: Final = 64
-"""Records below which one after the other is as fast."""
+"""Below so many records, to decode one after the other is as fast."""
 _BODY: Final = "ColumnStatsMetadata"
 _TYPE: Final[Path] = ("type",)
 _NAME, _COLUMN = (_BODY, "fileName"), (_BODY, "columnName")
@@ -63,15 +63,15 @@ _TEXT: Final = {"StringWrapper": pa.string(), "BytesWrapper": pa.binary(), "Deci
 
 @dataclass(frozen=True, slots=True)
 class StatColumns:
-    """How the statistics of one column become columns: its type, and the unit of its plain longs."""
+    """Makes Arrow columns of the statistics of one column, with its type and the unit of its plain longs."""
 
     arrow_type: pa.DataType
     long_unit: str
 
     def of_cells(self, schema: str, keys: Sequence[bytes], values: Sequence[bytes], *, path: str) -> pa.Table:
-        """The records of cells whose values `schema` encodes, in order, without those that mark a deletion. Columns:
-        `key`, `file`: string; `min`, `max`: `arrow_type`, or null type where that is; `null_count`, `value_count` and
-        `uncompressed_size`: int64; `is_tight`: bool. Raises CorruptFileError naming `path`.
+        """Returns the records of cells whose values `schema` encodes, in order, without deletions. Columns: `key`,
+        `file`: string; `min`, `max`: `arrow_type`; `null_count`, `value_count` and `uncompressed_size`: int64;
+        `is_tight`: bool. Raises CorruptFileError with `path`.
         """
         found = self._bulk(schema, keys, values) if len(values) >= _LEAST_RUN else None
         if found is not None:
@@ -81,13 +81,13 @@ class StatColumns:
         return self.of_records([(name, rules.decode(name, datum, path=path)) for name, datum in decoded])
 
     def of_records(self, records: Sequence[tuple[str, ColumnStats]]) -> pa.Table:
-        """Decoded records by key; as of_cells."""
+        """Returns decoded records, given with their keys, as a table like of_cells."""
         found = live(records)
         table = statistics_table(found, self.arrow_type, long_unit=self.long_unit)
         return table.rename_columns(["key", *table.column_names[1:]])
 
     def _bulk(self, schema: str, keys: Sequence[bytes], values: Sequence[bytes]) -> pa.Table | None:
-        """None where the record rules have to decode them: they are damaged, or hold something rare."""
+        """Returns the cells' records, decoded at once; None for damaged or rare content: the record rules decode it."""
         walk = _walk_of(schema)
         if walk is None:
             return None
@@ -105,7 +105,7 @@ class StatColumns:
             named = pa.array(keys, pa.binary()).cast(pa.string())
             least, greatest = (self._bound_column(data, leaves, end) for end in ("minValue", "maxValue"))
         except (pa.ArrowException, CorruptFileError):
-            # Not swallowed: the records' own rules read them again, and name the one that is wrong.
+            # The error is not lost: the record rules read the records again, and name the wrong record.
             return None
         columns = {
             "key": named,
@@ -140,7 +140,7 @@ class StatColumns:
     def _piece(
         self, data: Encoded, leaves: Mapping[Path, Leaf], wrapper: str, leaf: Leaf, ordinal: int, *, upper: bool
     ) -> pa.Array:
-        """The bounds of one wrapper and value type (-1: version 1), which are all of one type."""
+        """Returns the bounds of one wrapper and one value type (-1: version 1), which all have one type."""
         if _is_plain(wrapper, bound_type(wrapper, ordinal), leaf, self.arrow_type, self.long_unit):
             values = data.texts(leaf, pa.string()) if leaf.lengths is not None else pa.array(leaf.values)
             if pa.types.is_date32(self.arrow_type):
@@ -170,7 +170,7 @@ _PLAIN: Final = {
     "string": (pa.string(),),
     "date": (pa.date32(),),
 }
-"""By a bound's type, the column types whose values need no conversion (bounds.to_arrow)."""
+"""The column types whose values need no conversion (bounds.to_arrow), by the type of the bound."""
 _PHYSICAL: Final = {"boolean": "bool", "float": "float32", "double": "float64"}
 
 
@@ -194,7 +194,7 @@ def _by_ordinal(leaf: Leaf | None, ordinals: Positions) -> Iterator[tuple[Leaf, 
 
 
 def _infos(data: Encoded, leaves: Mapping[Path, Leaf], rows: Positions) -> list[str | None]:
-    """The `additionalInfo` ("precision,scale") of the value types of some records."""
+    """Returns the `additionalInfo` ("precision,scale") of some records' value types."""
     leaf = leaves.get(_INFO)
     if leaf is None:
         return [None] * len(rows)
@@ -208,7 +208,7 @@ def _column(leaf: Leaf | None, count: int, absent: int | bool) -> NDArray[Any]:
 
 
 def _dense(rows: Positions, values: NDArray[Any], count: int, absent: int | bool) -> NDArray[Any]:
-    """One value for each of `count` records, of those of some of them."""
+    """Returns one value for each of `count` records: `values` for the records `rows`, else `absent`."""
     found = np.full(count, absent)
     found[rows] = values
     return found
@@ -216,7 +216,7 @@ def _dense(rows: Positions, values: NDArray[Any], count: int, absent: int | bool
 
 @lru_cache(maxsize=16)
 def _walk_of(schema: str) -> ColumnWalk | None:
-    """None for a schema that MetadataCodec refuses."""
+    """Returns the walk over data of a schema; None for a schema that MetadataCodec refuses."""
     try:
         return ColumnWalk(json.loads(schema), _REQUESTED)
     except (ValueError, RecursionError, FormatError):
@@ -224,9 +224,9 @@ def _walk_of(schema: str) -> ColumnWalk | None:
 
 
 RUN: Final = 1 << 15
-"""Records that are decoded at once: some 6 MB, and five times that while they are."""
+"""The records that are decoded in one step: some 6 MB, and five times that during the step."""
 Partitions = Callable[[], Iterable[str]]
-"""All partition paths of the table: keys name a partition by a hash only."""
+"""Returns all partition paths of the table: keys have only the hash of a partition."""
 
 
 class ColumnTypes:
@@ -237,7 +237,7 @@ class ColumnTypes:
         self._arrow = spark_schema(arrow_schema(schema))
 
     def of(self, column: str) -> tuple[pa.DataType, str]:
-        """A column's type, null for none or a nested one, and the unit of its plain longs (`ms` or `us`)."""
+        """Returns a column's type (null type if unknown or nested) and the unit of its plain longs (`ms` or `us`)."""
         if column in META_FIELDS or column == OPERATION:
             return pa.string(), "us"
         steps = column.split(".")
@@ -266,7 +266,7 @@ def column_stats(
     partitions: Iterable[str] | None,
     files: Mapping[str, Iterable[str]] | None,
 ) -> dict[str, pa.Table]:
-    """As MetadataTable.column_stats. Memory: the result, and RUN records at a time; of log files all records."""
+    """Returns MetadataTable.column_stats. Memory: the result, RUN records at a time, and all records of log files."""
     by_id = {column_id(column): (column, StatColumns(*types.of(column))) for column in columns}
     found: dict[str, list[pa.Table]] = {column: [] for column in columns}
     if files is not None:
@@ -295,7 +295,7 @@ def _stat_tables(
     group: GroupReader[ColumnStats],
     requested: list[str],
 ) -> list[tuple[str, pa.Table]]:
-    """By column, a file group's records of the requested keys or prefixes."""
+    """Returns a file group's records of the requested keys or prefixes, each table with its column."""
     found = []
     split = group.split(query(sorted(key.encode("utf-8") for key in requested)))
     merged: dict[str, list[tuple[str, ColumnStats]]] = defaultdict(list)
@@ -317,7 +317,7 @@ def _stat_tables(
 
 
 def _placed(tables: list[pa.Table], paths: Mapping[str, str], how: StatColumns) -> pa.Table:
-    """The rows of all file groups with their partitions (`paths` by id), sorted, of listed partitions."""
+    """Returns the rows of all file groups, sorted, with partitions (`paths` by id), less rows of other partitions."""
     whole = pa.concat_tables([*tables, how.of_records([])])
     place = pc.index_in(
         pc.utf8_slice_codeunits(whole["key"], ID_LENGTH, 2 * ID_LENGTH), value_set=pa.array(list(paths), pa.string())

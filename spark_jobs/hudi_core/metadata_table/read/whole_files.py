@@ -1,15 +1,14 @@
-"""Files of the metadata table that are missing, or shorter than its own commits say. Hudi does not check this. Data
-files: view/listing.py.
+"""Finds files of the metadata table that are missing or shorter than its commits say. Hudi does not check this.
 
 A log file that is gone, or lost its end at a block's boundary, causes no error in a scan: rows would be absent. Each
-commit of the metadata table records the size of every file after its write, so no file may have fewer bytes than the
-newest commit that wrote into it says. It may have more: in layout 1 a later commit, a writer that died, or a rollback's
-command appends to the same log file.
+commit of the metadata table records the size of every file after its write. So no file may have fewer bytes than the
+newest commit recorded that wrote into it. A file may have more bytes: in layout 1 a later commit, a writer that died,
+or a rollback's command appends to the same log file.
 
-What is read: the commits on the active metadata timeline that wrote into the slices of a partition, once for all
-partitions. In layout 2 the names of the files say which; in layout 1 these are the commits since the base file. The
-metadata table archives what it has compacted, so that archived commits are not needed. In layout 2 a listing shows the
-commits without files, too, and only their metadata are read, for most tables none.
+refuse_short reads the commits on the active metadata timeline that wrote into the file slices of a partition, once for
+all partitions. In layout 2 the names of the files say which commits; in layout 1 these are the commits since the base
+file. The metadata table archives only what it has compacted, so archived commits are not needed. In layout 2 the
+listing also shows the commits without files. refuse_missing reads only their metadata; most tables have no such commit.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 StatsOfAll = Callable[[Sequence[Instant]], Mapping[Instant, Iterable[WrittenFile]]]
-"""The write stats of commits of the metadata table, without those that were archived meanwhile."""
+"""Returns the write stats of commits of the metadata table, without commits that were archived meanwhile."""
 StatsOf = Callable[[Instant], Iterable[WrittenFile]]
-"""Of one commit. Raises StorageNotFoundError for one that was archived meanwhile."""
+"""Returns the write stats of one commit. Raises StorageNotFoundError for a commit that was archived meanwhile."""
 
 DAMAGED: Final = (
     "restore the file from a copy, or read the table without its metadata table (`--metadata off`); to rebuild it: "
@@ -37,7 +36,7 @@ DAMAGED: Final = (
 )
 
 _EMPTY_LOG: Final = 128
-"""Bytes: a file group is initialized with a log file of 80; one with records has a schema of thousands."""
+"""A log file of at most so many bytes has no records: a first log file has 80, a schema in others has thousands."""
 
 
 def refuse_short(
@@ -50,12 +49,12 @@ def refuse_short(
     *,
     named_by_writer: bool,
 ) -> None:
-    """Raises CorruptFileError naming a file of `slices` that has fewer bytes than the metadata table's commits say.
-    `files` lists the partition's `folder`; `timeline` is without what readers do not count. `named_by_writer`: log
-    files are named after the instant that wrote them (layout 2). Where not, a missing file is found here, too. A writer
-    that was taken for dead may have completed the commit beside its successor: the file may be that of either, and
-    `attempts_of` gives both where it is shorter. Not checked is an index that was built beside writers in version 6,
-    until it is compacted: its files have the same names in each of its lives.
+    """Raises CorruptFileError with a file of `slices` that has fewer bytes than the metadata table's commits say.
+    `files` lists the partition's `folder`; `timeline` lacks the instants that readers do not count. `named_by_writer`
+    means that log files are named after the instant that wrote them (layout 2); without it, this function also finds
+    missing files. A writer that was taken for dead may have completed the commit beside its successor. Then the file
+    may be of either of them, and where it is shorter, `attempts_of` returns the stats of both. An index that was built
+    beside writers in version 6 is not checked until it is compacted: another build has the same names.
     """
     checked = [item for item in slices if not is_early(_start(item))]
     commits = _writers(checked, timeline, named_by_writer=named_by_writer)
@@ -84,7 +83,7 @@ def refuse_short(
 
 
 def _start(item: MergedSlice) -> str:
-    """The base instant of the slice: in layout 1 that of its first logs where it has no base file."""
+    """Returns the base instant of a file slice; without a base file, the earliest instant of its log files."""
     return item.base_instant or min((name.instant for _, name in data_files(item.logs)), default="")
 
 
@@ -93,7 +92,7 @@ def _name(stat: WrittenFile) -> str:
 
 
 def _writers(slices: Sequence[MergedSlice], timeline: Timeline, *, named_by_writer: bool) -> list[Instant]:
-    """The commits that wrote into the slices, or may have, oldest first."""
+    """Returns the commits that wrote or may have written into the file slices, oldest first."""
     commits = [item for item in timeline.commits() if not (named_by_writer and item.is_legacy)]
     if not slices:
         return []
@@ -105,8 +104,8 @@ def _writers(slices: Sequence[MergedSlice], timeline: Timeline, *, named_by_writ
 
 
 def _is_needed(stat: WrittenFile, slices: Mapping[str, MergedSlice], compactions: frozenset[str]) -> bool:
-    """Whether a file of layout 1 belongs to the slices (by file id), by the base instant in its name: of a log file,
-    whether that is one of the slice; of a base file, whether it is newer. `compactions` are pending.
+    """Returns whether a file of layout 1 belongs to the file slices (by file id), by the base instant in its name: for
+    a log file that of the slice or of a pending one of `compactions`; for a base file a newer one.
     """
     name = parse_data_file(_name(stat))
     if name is None or name.file_id not in slices:
@@ -126,14 +125,15 @@ def refuse_missing(
     pending: Collection[str],
     stats_of: StatsOf,
 ) -> None:
-    """Raises CorruptFileError naming a file that readers of a partition need and that is not in `files`, as
-    refuse_short, in layout 2. What is `pending` on the data timeline is not looked for. It does say when an index was
-    made that is listed already, and whose indexing is still pending. Found are a base file, and a log file of a commit
-    that left the partition no other file: always so in `files`, which has one file group. Archived ones are not read.
+    """Raises CorruptFileError with a file that readers of a partition need and that is not in `files`; for layout 2,
+    arguments as in refuse_short. It does not look for files of instants that are `pending` on the data timeline. Such
+    an instant only shows when an index was made that is listed while its indexing is pending. The function finds a
+    base file, and a log file of a commit that left no other file in the partition; in `files`, which has one file
+    group, this holds for every log file. Archived commits are not read.
     """
     present = {info.name for info in files}
     instants = {name.instant for _, name in data_files(files)}
-    # By file group, the instants of its base files and first, empty log files: one of them made the group.
+    # The instants of base files and of first, empty log files, by file group: one of them made the file group.
     makers: dict[str, set[str]] = {}
     for info, name in data_files(files):
         if isinstance(name, BaseFileName) or info.size <= _EMPTY_LOG or is_solo(name.instant):
@@ -159,10 +159,11 @@ def refuse_missing(
 
 
 def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """By file group, the completion time from which on a commit's files belong to what is read of it. That is the
-    instant of the base file, as a compaction merges what completed before it was requested. Else the latest creation
-    counts: an index that an indexing action rebuilt lost the older log files; those written during the build are not
-    required. Where the creation was archived, the latest compaction came after it and found nothing to merge.
+    """Returns, by file group, the completion time from which on a commit's files belong to the file slice that is read.
+    For a file group with a compacted base file it is the base file's instant, since a compaction merges what completed
+    before its request. Else it is the latest creation of the file group: an index that an indexing action rebuilt lost
+    the older log files, and log files written during the build are not required. Where the creation was archived, it is
+    the latest compaction, which came after the creation and found nothing to merge.
     """
     commits = timeline.commits()
     made = {item.requested_time: item.completed_at for item in commits if item.action == Action.DELTA_COMMIT}
@@ -180,7 +181,7 @@ def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[s
 
 
 def _suspects(slices: Sequence[MergedSlice], timeline: Timeline, instants: set[str], since: str) -> Iterator[Instant]:
-    """The commits to read: compactions and initializations first, as other missing files may follow from theirs."""
+    """Yields the commits to read; compactions and initializations first: other files may be missing through them."""
     bases = [item.base_instant for item in slices]
     commits = [item for item in timeline.commits() if item.completed_at >= since and not item.is_legacy]
     logs: list[Instant] = []

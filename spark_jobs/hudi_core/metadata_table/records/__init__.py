@@ -1,17 +1,14 @@
 """The records of files, ranges and filters: how they are stored, compared and merged.
 
-- ``file_statistics``: the input of partition types as plain values: the statistics of a file, what a commit did, which
-  files came and went; which operations only rewrite rows; which files count in a partition's range.
-- ``files``: the records of `files` for a commit, rollback, clean or restore, and how two of one key merge: the larger
-  size counts, and a deletion removes an entry.
-- ``column_stats``: the records of ranges: when a newer one replaces the older and when it widens it; which range gets
-  no record; what marks a deletion.
-- ``bounds``: how a least or greatest value is stored in each index version and for each column type, and read as a
-  value of the column's type now; texts that are not UTF-8.
-- ``range_merge``: which of two bounds is the outer one, also of NaN and of a column that was widened; whether a range
-  is unknown, or contains another; which ranges that Hudi recorded may be false.
+- ``file_statistics``: the input of partition types as plain values: the statistics of a file, the changes of a commit,
+  the files that came and went; the operations that only rewrite rows; the files that count in a partition's range.
+- ``files``: the records of `files` by action; how two of one key merge: the larger size counts, a deletion removes.
+- ``column_stats``: the records of ranges: when a newer one replaces or widens; ranges without record; deletions.
+- ``bounds``: how bounds are stored by index version and column type, and read in the present type; wrong UTF-8.
+- ``range_merge``: the outer one of two bounds, also for NaN and for a column that was widened; whether a range is
+  unknown, or contains another; the ranges recorded by Hudi that may be false.
 
-Elsewhere: how a file's range is computed is in ``metadata_table/extract``; which files a query keeps by ranges in
-``index/value_ranges``; the records of row-level indexes in ``metadata_table/partitions/row_indexes``; by which type's
-rule two records of one key merge in ``metadata_table/partitions/registry``.
+Elsewhere: ``metadata_table/extract`` computes a file's range; ``index/value_ranges`` says which files a query keeps by
+ranges; ``metadata_table/partitions/row_indexes`` has the records of row-level indexes;
+``metadata_table/partitions/registry`` says by which type's rule two records of one key merge.
 """

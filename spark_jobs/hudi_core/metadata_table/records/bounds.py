@@ -1,6 +1,5 @@
-"""The bounds of a range, as metadata records hold them in both encodings (ValueType, ValueMetadata), and as values of
-an Arrow column. Version 1 (tables 6 and 8) wraps the logical value, version 2 (table 9) the physical one with a type
-number beside it.
+"""The bounds of a range, as records store them (ValueType, ValueMetadata), and as values of an Arrow column. Version 1
+(table versions 6 and 8) wraps the logical value; version 2 (table version 9) the physical value, with a type number.
 """
 
 from __future__ import annotations
@@ -25,9 +24,7 @@ _NAMESPACE: Final = "org.apache.hudi.avro.model."
 
 
 class Form(NamedTuple):
-    """How bounds of one type are stored and read: the wrappers of both versions ("": none), the ordinals of its
-    ValueTypes, the Python type, and the Arrow type (None: by value).
-    """
+    """How bounds of a type are stored and read: wrappers in both versions ("": none), ordinals, Python, Arrow type."""
 
     wrapper_1: str
     wrapper_2: str
@@ -49,7 +46,7 @@ FORMS: Final = {
     "date": Form("DateWrapper", "IntWrapper", (12,), int, pa.date32()),
     "time_millis": Form("", "IntWrapper", (13,), int, pa.time32("ms")),
     "time_micros": Form("TimeMicrosWrapper", "LongWrapper", (14,), int, pa.time64("us")),
-    # The second one: local timestamps.
+    # The second ordinal is for local timestamps.
     "timestamp_millis": Form("", "LongWrapper", (15, 18), int, _INSTANTS),
     "timestamp_micros": Form("TimestampMicrosWrapper", "LongWrapper", (16, 19), int, _INSTANTS),
     "timestamp_nanos": Form("", "LongWrapper", (17, 20), int, _INSTANTS),
@@ -59,13 +56,13 @@ _V1_LOGICAL: Final = {
     "LocalDateWrapper": "date",
 }
 WRAPPERS: Final = tuple(_V1_LOGICAL)
-"""The records that a bound is wrapped in, but for arrays, which have no order."""
+"""The records that wrap a bound, but the one for arrays, which have no order."""
 _V2_LOGICAL: Final = {1: "null"} | {ordinal: logical for logical, form in FORMS.items() for ordinal in form.ordinals}
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A minimum or maximum: days, counts since midnight or 1970, Decimal, or a plain value, by its logical type."""
+    """A minimum or maximum. By the logical type `value` is days, a count from midnight or 1970, a Decimal or plain."""
 
     logical: str
     value: Annotated[Any, bool | int | float | str | bytes | Decimal]
@@ -73,16 +70,16 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """How a column's bounds are stored: ordinal 0 is version 1, else 2 with a decimal's "precision,scale" in `info`."""
+    """How bounds are stored. Ordinal 0 means version 1, others version 2; `info` is a decimal's "precision,scale"."""
 
     ordinal: int
     info: str | None = None
 
 
 def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
-    """The bound in a record's `minValue` or `maxValue`; None for none, or an array, which has no order. `wrapped` is
-    (wrapper's full name, {"value": …}) as codec.avro.datum decodes it, `value_type` the record's `valueType` or None.
-    Raises CorruptFileError naming `path`.
+    """Returns the bound in a record's `minValue` or `maxValue`; None for no bound, or for an array, which has no order.
+    `wrapped` is (wrapper's full name, {"value": …}) as codec.avro.datum decodes it, `value_type` the record's
+    `valueType` or None. Raises CorruptFileError with `path`.
     """
     if wrapped is None:
         return None
@@ -101,9 +98,9 @@ def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
 
 
 def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[str, Any]] | None:
-    """The `minValue` or `maxValue` of a record: (wrapper's full name, {"value": …}); None for no bound. Version 1 takes
-    times and timestamps as plain numbers (`int`, `long`); decimals have scale 15. Version 2 wraps by `value_type`.
-    Raises FormatError for a bound that the encoding does not hold.
+    """Returns the `minValue` or `maxValue` of a record: (wrapper's full name, {"value": …}); None for no bound. In
+    version 1 times and timestamps are plain numbers (`int`, `long`), and decimals have scale 15. Version 2 wraps by
+    `value_type`. Raises FormatError for a bound that the encoding cannot store.
     """
     if bound is None:
         return None
@@ -119,7 +116,9 @@ def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[
 
 
 def _unscaled(value: Decimal, scale: int, *, whole: bool) -> bytes:
-    """The decimal's digits at that scale as BigInteger.toByteArray; `whole`: at most 30 digits."""
+    """Returns the decimal's digits at `scale` as bytes (BigInteger.toByteArray). Raises FormatError for a decimal of
+    more digits, and with `whole` for more than 30 digits in total.
+    """
     scaled = value.scaleb(scale, context=CONTEXT)
     number = int(scaled)
     if number != scaled:
@@ -139,7 +138,7 @@ def _unwrapped(wrapped: Any, path: str) -> tuple[str, Any]:
 
 
 def bound_type(wrapper: str, ordinal: int) -> str:
-    """The logical type of a bound, by the ordinal of its value type (-1: version 1). Raises CorruptFileError."""
+    """Returns the logical type of a bound; `ordinal` is its value type's (-1: version 1). Raises CorruptFileError."""
     value_type = None if ordinal < 0 else {"typeOrdinal": ordinal, "additionalInfo": "0,0"}
     return _logical_type(wrapper, value_type, "column statistics")[0]
 
@@ -166,7 +165,7 @@ def _scale(info: Any, path: str) -> int:
 def _decimal(value: Any, scale: int, path: str) -> Decimal:
     if not isinstance(value, bytes) or len(value) > 64:
         raise CorruptFileError("column statistics hold a decimal that is not some bytes", path=path)
-    # Not scaleb: that rounds to the context's 28 digits.
+    # Not scaleb, which rounds to the context's 28 digits.
     return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{scale}")
 
 
@@ -184,7 +183,9 @@ _LAST: Final = "\U0010ffff"
 
 
 def logical_and_type(arrow_type: pa.DataType, version: int) -> tuple[str, ValueType]:
-    """Bound.logical of an Arrow column, and how an index stores it. UnsupportedError for a type without an order."""
+    """Returns Bound.logical for an Arrow column, and how an index stores its bounds. Raises UnsupportedError for a type
+    without an order.
+    """
     is_timestamp = pa.types.is_timestamp(arrow_type)
     if is_timestamp:
         found = _TIMESTAMPS.get(arrow_type.unit)
@@ -198,14 +199,14 @@ def logical_and_type(arrow_type: pa.DataType, version: int) -> tuple[str, ValueT
         is_second = pa.types.is_fixed_size_binary(arrow_type) or (is_timestamp and arrow_type.tz is None)
         info = f"{arrow_type.precision},{arrow_type.scale}" if found == "decimal" else None
         return found, ValueType(FORMS[found].ordinals[is_second], info)
-    # Times and timestamps are stored as the plain numbers that Parquet holds.
+    # Version 1 stores times and timestamps as plain numbers, like Parquet.
     return ("int" if found == "time_millis" else "long") if found.startswith("time") else found, ValueType(0)
 
 
 def bound_of(scalar: pa.Scalar, logical: str, *, upper: bool = False) -> Bound | None:
-    """The bound that a value of a column is; None for null. `logical` is that of logical_and_type. Spark stores texts
-    that are not UTF-8, too: they are bounded by what is before the first such byte, with the last character behind it
-    where the bound is an `upper` one.
+    """Returns a column's value as a bound; None for null. `logical` is the type that logical_and_type returned. Spark
+    also stores texts that are not UTF-8. The bound of such a text is the part before the first wrong byte; an `upper`
+    bound has the last Unicode character after this part.
     """
     if not scalar.is_valid:
         return None
@@ -220,7 +221,7 @@ def bound_of(scalar: pa.Scalar, logical: str, *, upper: bool = False) -> Bound |
 
 
 def widened_float(value: float) -> float:
-    """A float in a column that is a double now: by its text, 1.1 and not 1.10000002384 (codec.avro.arrow_conform)."""
+    """Returns a float of a column that is now double, by its text: 1.1, not 1.10000002384 (avro.arrow_conform)."""
     return float(str(np.float32(value)))
 
 
@@ -230,10 +231,10 @@ _MICROS: Final = {"timestamp_millis": (1000, 1), "timestamp_micros": (1, 1), "ti
 def to_arrow(
     bounds: Sequence[Bound | None], arrow_type: pa.DataType, *, long_unit: str = "us", upper: bool = False
 ) -> pa.Array:
-    """The bounds as a column of a type that Spark reports; null where one is unknown, or does not order as the column
-    does now, as numbers of a column that has become text. `long_unit` is what the numbers of a timestamp column count
-    by the table's schema, `ms` or `us`. Nanoseconds are rounded away from the range (`upper`: up), and an upper bound
-    that is infinite is NaN (nan_for_infinity).
+    """Returns the bounds as an Arrow column of a type that Spark reports. A bound is null where it is unknown, or where
+    the column now has another order: a number of a column that has become text. `long_unit` is the unit of a timestamp
+    column's numbers by the table's schema, `ms` or `us`. Nanoseconds are rounded so that the range grows (`upper`: up).
+    An infinite upper bound becomes NaN (nan_for_infinity).
     """
     values = [None if bound is None else _as_column(bound, arrow_type, long_unit, upper) for bound in bounds]
     if pa.types.is_date32(arrow_type) or pa.types.is_time32(arrow_type):
@@ -245,14 +246,14 @@ def to_arrow(
 
 
 def nan_for_infinity(upper: pa.Array) -> pa.Array:
-    """Upper bounds, with NaN where a float's is infinity: writers here store that for values with NaN."""
+    """Returns upper bounds, with NaN for a float's infinity: our writers store infinity for values with NaN."""
     if not pa.types.is_floating(upper.type):
         return upper
     return pc.if_else(pc.equal(upper, math.inf), pa.scalar(math.nan, upper.type), upper)
 
 
 def natural_type(bounds: Sequence[Bound | None]) -> pa.DataType:
-    """The Arrow type of the bounds themselves; null type when there are none or they differ."""
+    """Returns the Arrow type of the bounds themselves; the null type when there are no bounds or their types differ."""
     found = {bound.logical for bound in bounds if bound is not None}
     if len(found) != 1:
         return pa.null()
@@ -293,11 +294,11 @@ _COMPARABLE: Final[dict[int, frozenset[str]]] = {
     pa.time32("ms").id: frozenset({"time_millis", "int"}),
     pa.time64("us").id: frozenset({"time_micros", "long"}),
 }
-"""By the column's type: the types of bounds that order as its values do, also those of a column that was widened."""
+"""The types of bounds that have the order of a column's values, by the column's type; also for a widened column."""
 
 
 def _micros(bound: Bound, arrow_type: pa.DataType, long_unit: str, upper: bool) -> int | None:
-    # Microseconds are those of a file that labels milliseconds so (codec.avro.arrow_types).
+    # These microseconds come from a file that labels milliseconds as microseconds (codec.avro.arrow_types).
     is_wrong = bound.logical == "timestamp_micros" and long_unit == "ms" and arrow_type.tz is not None
     if bound.logical == "long" or is_wrong:
         return int(bound.value) * (1000 if long_unit == "ms" else 1)
@@ -309,7 +310,7 @@ def _micros(bound: Bound, arrow_type: pa.DataType, long_unit: str, upper: bool) 
 
 
 def _rescaled(bound: Bound, arrow_type: pa.DataType) -> Decimal | None:
-    """The value at the column's scale; unknown when that loses digits."""
+    """Returns the value at the column's scale; None when that loses digits."""
     if bound.logical not in ("decimal", "int", "long"):
         return None
     value = Decimal(bound.value)

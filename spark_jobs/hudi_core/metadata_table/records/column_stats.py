@@ -1,5 +1,5 @@
-"""The form of the records of `column_stats`, `partition_stats` and `expr_index_*`: decoded, encoded, merged by key, and
-as Arrow tables (HoodieMetadataColumnStats; HoodieTableMetadataUtil.mergeColumnStatsRecords).
+"""The records of `column_stats`, `partition_stats` and `expr_index_*`: how they are decoded, encoded, merged by key,
+and made into Arrow tables (HoodieMetadataColumnStats; HoodieTableMetadataUtil.mergeColumnStatsRecords).
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _ENDS: Final[Mapping[str, tuple[float, float]]] = {
     "long": (-(1 << 63), (1 << 63) - 1),
     "float": (-math.inf, math.nan),
 }
-"""The least and the greatest value of a type; NaN is the greatest there is."""
+"""The least and the greatest value of each type; NaN is the greatest float."""
 _UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """One record, of a file's name or a partition's path. Not `is_tight`: the range may be wider than the rows'."""
+    """One record; `name` is a file's name or a partition's path. Unless it `is_tight`, the range may be too wide."""
 
     name: str
     range: ColumnRange
@@ -59,7 +59,7 @@ class ColumnStats:
 
 class ColumnStatsRules(RecordRules[ColumnStats]):
     def __init__(self, *, counted: bool = False) -> None:
-        """`counted` refuses a record without one of its counts, else that is 0."""
+        """Takes `counted`: whether a record that lacks a count is refused; else the count is 0."""
         self._counted = counted
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> ColumnStats:
@@ -87,7 +87,7 @@ class ColumnStatsRules(RecordRules[ColumnStats]):
         )
 
     def merge(self, older: ColumnStats, newer: ColumnStats, *, path: str) -> ColumnStats:
-        """The wider range and the sums; the newer record alone when either is deleted, or the newer range is tight."""
+        """Returns the newer record, widened, with summed counts; unchanged if either is deleted or newer is tight."""
         both = None if replaces(older, newer) else merged((older.range, newer.range))
         return newer if both is None else replace(newer, range=both)
 
@@ -97,7 +97,7 @@ def replaces(older: ColumnStats, newer: ColumnStats) -> bool:
 
 
 def merge_stored(key: str, older: Mapping[str, Any], newer: Mapping[str, Any], *, path: str) -> Mapping[str, Any]:
-    """As ColumnStatsRules.merge, of data as they are stored, in the newer one's form (protocol.MergeData)."""
+    """Merges stored data by the rule of ColumnStatsRules.merge, in the form of `newer` (protocol.MergeData)."""
     rules = ColumnStatsRules()
     first, second = rules.decode(key, dict(older), path=path), rules.decode(key, dict(newer), path=path)
     if replaces(first, second):
@@ -121,9 +121,9 @@ def _stored_bound(
     same_form: bool,
     upper: bool,
 ) -> Any:
-    """The stored form of a merged bound: that of the record it comes from. Where the newer one's type cannot hold it,
-    the end of that type: readers of 0.15 take no bound for one that no row meets. None, nothing is known, where the
-    types have no order in common.
+    """Returns the stored form of a merged bound: the form in the record that the bound comes from. Where the newer
+    record's type cannot store the bound, it returns the least or greatest value of that type: readers of 0.15 take an
+    absent bound for a bound that no row meets. None (nothing is known) where the types have no common order.
     """
     if outer is None:
         return None
@@ -136,7 +136,7 @@ def _stored_bound(
         return None
     logical = newer[0].logical
     are_numbers = {bound.logical, logical} <= {*NUMBERS}
-    # The other way a bound would be cut, and the range too narrow.
+    # In the other direction a bound would be cut, and the range too narrow.
     if are_numbers and bound.logical != logical == wider(bound.logical, logical):
         return newer[1][0], {"value": widened(bound, logical).value}
     ends = _ENDS.get(logical) if bound.logical in NUMBERS else None
@@ -150,10 +150,11 @@ def statistics_table(
     long_unit: str = "us",
     with_files: bool = True,
 ) -> pa.Table:
-    """One row per (partition, statistics): `partition`, `file` (unless not `with_files`), `min`, `max`, `null_count`,
-    `value_count`, `uncompressed_size`, `is_tight`. `min` and `max` have the type `arrow_type`, or with None the bounds'
-    own; null where the range is unknown or all values are null (`null_count == value_count`). Counts are as the writer
-    gave them: of a log file, not those of its rows. Sizes are before compression, 0 in a log file.
+    """Returns a table with one row per (partition, statistics). Columns: `partition`, `file` (only `with_files`),
+    `min`, `max`, `null_count`, `value_count`, `uncompressed_size`, `is_tight`. `min` and `max` have the type
+    `arrow_type`, or with None the bounds' own type; they are null where the range is unknown or all values are null
+    (`null_count == value_count`). Counts are the writer's: for a log file they are not the counts of its rows. Sizes
+    are before compression, 0 for a log file.
     """
     stats = [item for _, item in rows]
     ranges = [item.range for item in stats]
@@ -177,7 +178,7 @@ def live(records: Iterable[tuple[str, ColumnStats]]) -> list[tuple[str, ColumnSt
 
 
 def file_record(file: DataFileRef, found: ColumnRange) -> Record | None:
-    """None of an unknown range, or one that the encoding does not hold: then there must be no record."""
+    """Returns the record of a file's range; None if unknown or impossible to store: then there must be no record."""
     body = _body(file.name, found)
     key = column_stats_key(found.column, file.partition, file.name)
     return None if body is None else (key, _datum(RecordType.COLUMN_STATS, body))
@@ -186,7 +187,7 @@ def file_record(file: DataFileRef, found: ColumnRange) -> Record | None:
 def partition_record(
     partition: str, found: ColumnRange, *, of_expression: bool = False, widens: bool = False
 ) -> Record | None:
-    """Of a whole partition's range, which replaces the older one, or `widens` it; None as file_record."""
+    """Returns the record of a partition's range, which replaces or `widens` the older one; None like file_record."""
     body = _body(partition, found)
     if body is None:
         return None
@@ -199,14 +200,14 @@ def partition_deletion(partition: str, column: str, version: int) -> Record:
 
 
 def deletion(record_type: RecordType, name: str, column: str, version: int) -> dict[str, object]:
-    """A range of which nothing is known (HoodieColumnRangeMetadata.stub)."""
+    """Returns the datum of a deleted range: a range of which nothing is known (HoodieColumnRangeMetadata.stub)."""
     unknown = ColumnRange(column, None, None, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN, empty_type(version))
     is_tight = record_type is RecordType.PARTITION_STATS
     return _datum(record_type, {**(_body(name, unknown) or {}), "isDeleted": True, "isTightBound": is_tight})
 
 
 def whole_key(column: str, partition: str, *, of_expression: bool = False) -> str:
-    """Of a whole partition's range in `partition_stats`, or in an expression index."""
+    """Returns the key of a whole partition's range in `partition_stats`, or in an expression index."""
     if of_expression:
         return column_id(column) + partition_id(PARTITION_STATISTICS) + partition_id(partition)
     return partition_stats_key(column, partition)
@@ -222,7 +223,7 @@ def _body(name: str, found: ColumnRange) -> dict[str, object] | None:
     try:
         least, greatest = encode_bound(found.least, found.type), encode_bound(found.greatest, found.type)
     except FormatError:
-        # A decimal of more digits than decimal(30, 15) holds: the column is indexed for the values that fit.
+        # A decimal has more digits than decimal(30, 15): the column is indexed only where values fit.
         return None
     return {
         "fileName": name,

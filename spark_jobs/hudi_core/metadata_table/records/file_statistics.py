@@ -1,4 +1,4 @@
-"""The input of partition types, as plain values: statistics of data files, and what an action did to files."""
+"""The input of partition types, as plain values: statistics of data files, and the changes of files by an action."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Record = tuple[str, Datum | None]
 """A key and its Avro datum; None is the deletion of the key, an entry of a DELETE block (`record_index`)."""
 
 REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
-"""Operations (`operationType`) that write no new values."""
+"""The operations (`operationType`) that write no new values."""
 MAX_DELETIONS: Final = 1 << 18
-"""Deletions of statistics or filters that a clean writes into one partition; some 600 bytes each while they are sorted.
-Those of more files are omitted: readers use those of listed files only, and no file name comes twice.
+"""The most deletions of statistics or filters that a clean writes into one partition; some 600 bytes each while they
+are sorted. Further deletions are omitted: readers use only records of listed files, and no file name comes twice.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class DataFileRef:
-    """A data file by its partition path, plain name and size in bytes; a base file, or else a log file."""
+    """A data file: its partition path, plain name and size in bytes, and whether it is a base file or a log file."""
 
     partition: str
     name: str
@@ -41,15 +41,15 @@ class DataFileRef:
 
     @property
     def is_cdc(self) -> bool:
-        """Whether it is a log file of changes (CDC), of which indexes hold nothing."""
+        """Whether the file is a log file of changes (CDC), of which indexes have no records."""
         name = parse_data_file(self.name)
         return isinstance(name, LogFileName) and name.cdc
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
-    """What one file (or partition) holds of one column (HoodieColumnRangeMetadata). Bounds are None where all values
-    are null or nothing is known; counts are rows, sizes bytes of the column's chunks (0: of a log file).
+    """The range of one column in one file or partition (HoodieColumnRangeMetadata). Bounds are None where all values
+    are null or nothing is known. Counts are rows; sizes are bytes of the column's chunks (0 for a log file).
     """
 
     column: str
@@ -64,7 +64,7 @@ class ColumnRange:
 
 @dataclass(frozen=True, slots=True)
 class FilterText:
-    """As a footer holds it: its type code (`DYNAMIC_V0`, `SIMPLE`) and its base64 text."""
+    """A bloom filter in the form of a footer: its type code (`DYNAMIC_V0`, `SIMPLE`) and its base64 text."""
 
     type_code: str
     text: str
@@ -72,10 +72,10 @@ class FilterText:
 
 @dataclass(frozen=True, slots=True)
 class FileStatistics:
-    """The statistics of one data file. `rows` counts the rows of a base file, the records of a log file's data blocks.
-    `ranges` are those of the indexed columns, also of columns that the file lacks; `expressions` are by metadata
-    partition, without those that have nothing for such a file. `partial`: a log file of rows that lack columns, whose
-    ranges without values are of those columns.
+    """The statistics of one data file. `rows` counts the rows of a base file, or the records of a log file's data
+    blocks. `ranges` are the ranges of the indexed columns, also of columns that the file lacks. `expressions` are by
+    metadata partition, without expression indexes that have nothing for such a file. `partial` is True for a log file
+    whose rows lack columns: these columns have ranges without values.
     """
 
     file: DataFileRef
@@ -87,14 +87,14 @@ class FileStatistics:
 
     @property
     def bounds_rows(self) -> bool:
-        """Whether it has a part in its partition's range, as a base file without rows and a log of changes have not."""
+        """Whether the file counts in its partition's range: no base file without rows, and no log file of changes."""
         return bool(self.ranges) or self.rows > 0 or not (self.file.is_base or self.file.is_cdc)
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression index, for readers of rows. `index_type` is `column_stats` or `bloom_filters`, `zone` Spark's
-    session zone, if known, `version` that of its value encoding; `bloom` are entries, error rate and most entries.
+    """An expression index, for readers of rows. `index_type` is `column_stats` or `bloom_filters`; `zone` is Spark's
+    session zone, if known; `version` is the encoding's; `bloom` has entries, error rate and most entries.
     """
 
     partition: str
@@ -113,15 +113,15 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class CommitUpdate:
-    """What a completed write, compaction, clustering or overwrite did: the input of the partition types. `operation` is
-    the commit's `operationType` (enum name). `stats` and `replaced` file group ids are by partition path, `written` the
-    statistics of the written base and log files. Of each partition that it wrote to or replaced groups of, `remaining`
-    reads the statistics of the other files in the slices after it, for types with `needs.remaining`, and `recorded` the
-    ranges, by column, that the index holds of the partition as a whole. `by_partition`: the records of single files are
-    made elsewhere (staged), and `written` holds one entry for all files of a partition (range_merge.merge_statistics).
-    `overtakes`: a write with an older instant is pending, and log files of the metadata table merge in the order of
-    instants. A range that replaced the older record would also replace the one of that write, and hide its rows once it
-    completes (docs/decisions/0010).
+    """The changes of a write, compaction, clustering or overwrite: the input of the partition types. `operation` is the
+    commit's `operationType` (enum name). `stats` and `replaced` (file ids) are by partition path; `written` are the
+    statistics of the written base and log files. `remaining` and `recorded` are for types with `needs.remaining`, and
+    take a partition that the commit changed: `remaining` reads the statistics of the other files in its file slices
+    after the commit, `recorded` the index's ranges of the whole partition, by column. With `by_partition` the records
+    of single files are made elsewhere (staged), and `written` has one entry for all files of a partition
+    (range_merge.merge_statistics). `overtakes` means that a write with an older instant is pending, while log files of
+    the metadata table merge in the order of instants. Then a range that replaces the older record would also replace
+    the range of that write, and hide its rows when it completes (docs/decisions/0010).
     """
 
     instant: str
@@ -136,7 +136,7 @@ class CommitUpdate:
 
     @property
     def rewrites(self) -> bool:
-        """Whether rows are only rewritten: the ranges of whole partitions then hold, and are never narrowed."""
+        """Whether rows are only rewritten: then the ranges of whole partitions stay true, and are never narrowed."""
         return self.operation in REWRITES
 
     def written_in(self) -> dict[str, list[FileStatistics]]:
@@ -148,9 +148,7 @@ class CommitUpdate:
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """Files that came (with sizes in bytes) and went, by partition path; those of `dropped_partitions` are in
-    `deleted`, too.
-    """
+    """The written (size in bytes) and deleted files, by partition path; files of `dropped_partitions` are `deleted`."""
 
     written: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     deleted: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -163,16 +161,14 @@ class Needs:
     bloom: bool = False
     expression: Expression | None = None
     remaining: bool = False
-    """The same of all other files in the slices of the partitions that the commit wrote to (CommitUpdate.remaining)."""
+    """Whether the type needs statistics of all other files in written partitions (CommitUpdate.remaining)."""
     older_slices: bool = False
-    """It is initialized with the files of all slices, of replaced file groups too (else with those of the latest
-    slices), for queries of the past.
-    """
+    """Whether the type starts with the files of all file slices, for queries of the past; else of the latest."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFilter:
-    """Its type code and its base64 text (HoodieMetadataBloomFilter); `path` is where it lies."""
+    """A record's filter: type code and base64 text (HoodieMetadataBloomFilter). `path` is the record's file."""
 
     type_code: str
     text: bytes
@@ -185,7 +181,7 @@ class StoredFilter:
 
 
 class BloomFilterRules(RecordRules[StoredFilter]):
-    """Of the partitions that hold filters; those are not parsed yet."""
+    """The rules of records with filters. Decoding does not parse the filters."""
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> StoredFilter:
         body = datum.get("BloomFilterMetadata")

@@ -1,6 +1,4 @@
-"""Records of the `files` partition: those of commits, cleans, rollbacks and restores, and how two of one key merge
-(HoodieTableMetadataUtil, HoodieMetadataPayload).
-"""
+"""The records of `files` for all actions, and their merge (HoodieTableMetadataUtil, HoodieMetadataPayload)."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ from hudi_core.timeline.actions.write_stats import WriteStat
 
 _GONE = FileEntry(0, is_deleted=True)
 LEAST_BYTES: Final = 4096
-"""Bytes of a value from which on this pays."""
+"""For values of at least so many bytes files_record_of_cell is faster."""
 _FILES: Final = "filesystemMetadata"
 _ENTRY: Final = [("size", "long"), ("isDeleted", "boolean")]
 _CONTINUES: Final = 0x80
@@ -35,7 +33,7 @@ _new_entry = partial(tuple.__new__, FileEntry)
 
 
 def partition_key(partition: str) -> str:
-    """A partition's path, or `.` when the table is not partitioned."""
+    """Returns a partition's path, or `.` for a table without partitions."""
     return partition or NON_PARTITIONED
 
 
@@ -44,9 +42,9 @@ def partition_of_key(key: str) -> str:
 
 
 def commit_records(stats: Mapping[str, Sequence[WriteStat]]) -> list[FilesRecord]:
-    """The records of a commit, from its write stats by partition path (convertMetadataToFilesPartitionRecords): one of
-    every partition the commit touched, and of each its written files, change-data files included. Of a file with
-    several stats the largest size counts. FormatError for a path outside its partition or a size below 1.
+    """Returns the records of a commit, from its write stats by partition path (convertMetadataToFilesPartitionRecords):
+    the record of all partitions, and a record of the written files of each partition, change-data files included. Of
+    several stats the largest size counts. Raises FormatError for a path outside its partition or a size below 1.
     """
     files: dict[str, dict[str, int]] = {}
     for partition, partition_stats in stats.items():
@@ -62,9 +60,10 @@ def commit_records(stats: Mapping[str, Sequence[WriteStat]]) -> list[FilesRecord
 def rollback_records(
     appended: Mapping[str, Mapping[str, int]], deleted: Mapping[str, Iterable[str]] | None = None
 ) -> list[FilesRecord]:
-    """The records of a rollback: log files it appended (name to size) and files it deleted, by partition path. Real
-    Hudi 0.15 gives no deleted files here: it rolls the failed deltacommit back instead
-    (convertMetadataToRollbackRecords), and so must a caller without `deleted`. FormatError when a file is in both.
+    """Returns the records of a rollback: the log files that it appended (name to size) and the files that it deleted,
+    by partition path. Hudi 0.15 has no deleted files here, since it rolls the failed deltacommit back
+    (convertMetadataToRollbackRecords); a caller without `deleted` must do the same. Raises FormatError when a file is
+    in both.
     """
     gone = deleted or {}
     return [
@@ -74,16 +73,18 @@ def rollback_records(
 
 
 def listing_records(files: Mapping[str, Mapping[str, int]]) -> Iterator[FilesRecord]:
-    """Of all partitions, and of each partition's files (initializeFilesPartition). Raises as commit_records."""
+    """Yields the record of all partitions, and a record of each partition's files (initializeFilesPartition). Raises
+    FormatError for a size below 1.
+    """
     yield FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, dict.fromkeys(map(partition_key, files), FileEntry(0)))
     for partition, sizes in files.items():
         yield _files_record(partition, sizes, ())
 
 
 def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: Iterable[str]) -> list[FilesRecord]:
-    """The records of deleted files and of partitions deleted as a whole, as those of a clean
-    (convertMetadataToFilesPartitionRecords(HoodieCleanMetadata)). Of the latter Hudi 1.2 writes a delete instead, with
-    the same effect.
+    """Returns the records of deleted files and of deleted partitions, in the form of a clean's records
+    (convertMetadataToFilesPartitionRecords(HoodieCleanMetadata)). For a deleted partition Hudi 1.2 writes a delete,
+    which has the same effect.
     """
     records = [_files_record(partition, {}, names) for partition, names in sorted(deleted.items())]
     gone = sorted(dropped_partitions)
@@ -94,10 +95,10 @@ def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: I
 
 
 def merge(older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
-    """The merged record of one key (HoodieMetadataPayload.combineFileSystemMetadata); `path` is the file of `newer`. A
-    deletion removes the older live entry, and itself with it; without an older entry it stays, as it may meet one in
-    the base file. Of two live entries the larger size counts, and a live entry replaces a deletion. Raises
-    CorruptFileError when the types differ.
+    """Returns the merged record of one key (HoodieMetadataPayload.combineFileSystemMetadata); `path` is the file of
+    `newer`. A deletion and the older live entry remove each other. A deletion without an older entry stays, since the
+    base file may have an entry. Of two live entries the larger size counts, and a live entry replaces a deletion.
+    Raises CorruptFileError when the types differ.
     """
     if older.key != newer.key or older.type is not newer.type:
         raise CorruptFileError(
@@ -152,7 +153,7 @@ def _files_record(partition: str, sizes: Mapping[str, int], deleted: Iterable[st
 
 
 def _file_name(partition: str, path: str) -> str:
-    """The file's name within its partition (FSUtils.getFileName)."""
+    """Returns the file's name within its partition (FSUtils.getFileName). Raises FormatError for a path elsewhere."""
     prefix = f"{partition}/" if partition else ""
     name = path[len(prefix) :]
     if not path.startswith(prefix) or not name or "/" in name:
@@ -161,9 +162,9 @@ def _file_name(partition: str, path: str) -> str:
 
 
 def files_record_of_cell(schema: str, key: bytes, value: bytes) -> FilesRecord | None:
-    """The record of a large cell, decoded entry by entry without a dict for each: 1 µs a file, where the codec and the
-    checks take 4 µs. None where these have to read it or to refuse it. A map's entries lie one behind the other, so the
-    way from one to the next is a loop in Python; sizes and marks are then read all at once.
+    """Returns the record of a large cell, decoded without a dict for each entry: 1 µs a file, where the codec and the
+    checks take 4 µs. Returns None where codec and checks have to read or refuse the cell. A loop in Python goes from
+    one entry of the map to the next; sizes and marks are then read in one step.
     """
     form = _form(schema)
     if form is None:
@@ -171,7 +172,7 @@ def files_record_of_cell(schema: str, key: bytes, value: bytes) -> FilesRecord |
     try:
         return _record(form, key, value)
     except (CorruptFileError, UnicodeDecodeError, IndexError, ValueError):
-        # Not swallowed: the caller reads the same bytes by the codec, which names the fault.
+        # The error is not lost: the caller reads the same bytes by the codec, which names the fault.
         return None
 
 
@@ -192,7 +193,7 @@ def _record(form: tuple[tuple[str, ...], int], key: bytes, value: bytes) -> File
         return None
     count = source.zigzag()
     names, ends, at = _entries(value, source.position, count)
-    # One block of entries, an empty one, and null for every field behind.
+    # After the block of entries come an empty block, and null for every later field.
     if value[at:] != bytes(1 + behind):
         return None
     octets = np.frombuffer(value + bytes(PADDING), dtype=np.uint8)
@@ -207,7 +208,7 @@ def _record(form: tuple[tuple[str, ...], int], key: bytes, value: bytes) -> File
 
 
 def _entries(data: bytes, at: int, count: int) -> tuple[list[str], list[int], int]:
-    """The names of a block's entries, where these end, and where the last entry does; IndexError behind the data."""
+    """Returns a block's names, the ends of its entries, and the last end. Raises IndexError where data end before."""
     names, ends = [], []
     for _ in range(count):
         length = data[at]
@@ -232,7 +233,9 @@ def _entries(data: bytes, at: int, count: int) -> tuple[list[str], list[int], in
 
 @lru_cache(maxsize=16)
 def _form(text: str) -> tuple[tuple[str, ...], int] | None:
-    """What comes before the map, and how many nullable fields behind it; None for another form than Hudi's."""
+    """Returns the forms of the fields before the map, and the number of nullable fields after it; None for another form
+    than Hudi's.
+    """
     try:
         fields = json.loads(text)["fields"]
         at = next(index for index, child in enumerate(fields) if child["name"] == _FILES)
@@ -248,13 +251,13 @@ def _form(text: str) -> tuple[tuple[str, ...], int] | None:
         ):
             return before, len(behind)
     except (ValueError, KeyError, TypeError, StopIteration, RecursionError):
-        # Not swallowed: the codec says what is wrong with the schema.
+        # The error is not lost: the codec says what is wrong with the schema.
         return None
     return None
 
 
 def _field_form(schema: Any) -> str:
-    """`text`, `int`, `nullable text`, or nothing for what is not read here."""
+    """Returns `text`, `int` or `nullable text`; an empty text for a type that this module does not read."""
     if isinstance(schema, list):
         return "nullable text" if len(schema) == 2 and schema[0] == "null" and _field_form(schema[1]) == "text" else ""
     name = schema["type"] if isinstance(schema, dict) else schema

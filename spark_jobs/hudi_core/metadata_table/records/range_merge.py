@@ -1,18 +1,17 @@
-"""How ranges of one column compare and merge: of the files of a partition, of two records of one key, of a column that
-was widened (HoodieColumnRangeMetadata, HoodieTableMetadataUtil.mergeColumnStatsRecords); and which of those that real
-Hudi recorded may be false.
+"""How ranges of one column compare and merge, also after it was widened (HoodieColumnRangeMetadata,
+HoodieTableMetadataUtil.mergeColumnStatsRecords), and which ranges recorded by Hudi may be false.
 
-Of a Parquet file Hudi records what parquet-mr says of a chunk, also where that knows nothing
+For a Parquet file Hudi records parquet-mr's statistics of a chunk, also where parquet-mr knows nothing
 (ParquetUtils.readColumnStatsFromMetadata of 0.15 to 1.2):
 
-- A chunk with NaN has no range to parquet-mr, whose fields hold 0.0 and 0.0 then (Statistics.DoubleBuilder). These are
-  recorded (apache/hudi#18754). A true minimum of zero is -0.0 to parquet-mr, so the sign distinguishes the two.
-- A chunk whose least and greatest value have 4096 bytes or more has no statistics at all
-  (ParquetMetadataConverter.MAX_STATS_SIZE). Recorded are no bounds, and as many nulls as values (apache/hudi#18755).
+- For a chunk with NaN parquet-mr has no range, and its fields are 0.0 and 0.0 (Statistics.DoubleBuilder). Hudi records
+  these zeros (apache/hudi#18754). parquet-mr makes a true minimum of zero -0.0, so the sign distinguishes the two.
+- A chunk whose least and greatest value together have 4096 bytes or more has no statistics at all
+  (ParquetMetadataConverter.MAX_STATS_SIZE). Hudi records no bounds, and as many nulls as values (apache/hudi#18755).
 
-Merged with others a zero counts as a bound, a bound that is not there does not, and the nulls add up. Ranges of rows,
-as of log files, are right: NaN is the greatest value (ConvertingGenericData.compare), nulls are counted, and their
-sizes are 0.
+When such a range is merged with others, a zero counts as a bound, an absent bound does not count, and the nulls add up.
+Ranges of rows, as of log files, are right: NaN is the greatest value (ConvertingGenericData.compare), nulls are
+counted, and sizes are 0.
 """
 
 from __future__ import annotations
@@ -31,15 +30,17 @@ from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFi
 
 _NULL_TYPE: Final = 1
 NUMBERS: Final = ("int", "long", "float", "double")
-"""Kinds that compare with each other, each wider than those before it: a column may have been widened."""
+"""The types that compare with each other, each wider than those before it: a column may have been widened."""
 
 _FLOATS: Final = frozenset({"float", "double"})
 _LONG: Final = 2048
-"""The least bytes of a chunk without statistics, before compression: it stores the longer one of two values of 4096."""
+"""The least bytes, before compression, of a chunk without statistics: it stores the longer of two values of together
+4096 bytes.
+"""
 
 
 def outer_bound(first: Bound | None, second: Bound | None, *, upper: bool) -> Bound | None:
-    """The smaller (`upper`: larger) bound, or the one there is. None, nothing is known, where they do not compare."""
+    """Returns the smaller (`upper`: larger) of two bounds, or the only one; None (unknown) if types do not compare."""
     if first is None or second is None:
         return first or second
     if first.logical != second.logical and not {first.logical, second.logical} <= {*NUMBERS}:
@@ -50,7 +51,7 @@ def outer_bound(first: Bound | None, second: Bound | None, *, upper: bool) -> Bo
 
 
 def wider(first: str, second: str) -> str:
-    """The wider of two number types, or the one type that both are."""
+    """Returns the wider of two number types, or the type that both are."""
     return first if first == second else max(first, second, key=NUMBERS.index)
 
 
@@ -63,30 +64,30 @@ def widened(bound: Bound, logical: str) -> Bound:
 
 
 def order_of(bound: Bound) -> tuple[bool, Any]:
-    """What bounds of one type are compared by: NaN is the greatest, as in Java and Spark."""
+    """Returns the sort key of bounds of one type. NaN is the greatest, as in Java and Spark."""
     nan = isinstance(bound.value, float) and math.isnan(bound.value)
     return nan, 0.0 if nan else bound.value
 
 
 def empty_type(version: int) -> ValueType:
-    """Of a range without values (ValueMetadata.getEmptyValueMetadata)."""
+    """Returns the type of a range without values (ValueMetadata.getEmptyValueMetadata)."""
     return ValueType(0 if version == 1 else _NULL_TYPE)
 
 
 def empty_range(column: str, version: int) -> ColumnRange:
-    """Of a column in a file without rows (HoodieColumnRangeMetadata.createEmpty)."""
+    """Returns the range of a column in a file without rows (HoodieColumnRangeMetadata.createEmpty)."""
     return ColumnRange(column, None, None, 0, 0, 0, 0, empty_type(version))
 
 
 def is_unknown(found: ColumnRange) -> bool:
-    """Whether a range has values without bounds."""
+    """Returns whether a range has values but no bounds."""
     return (found.least is None or found.greatest is None) and found.null_count < found.value_count
 
 
 def merged(ranges: Iterable[ColumnRange]) -> ColumnRange | None:
-    """The range of all of them, of one column, in the encoding of the last one that has bounds; None of none. Bounds of
-    numbers of different width compare, as a column may have been widened; others that differ in type leave the range
-    unknown. Sums of counts and sizes hold also where they count rows twice, as in Hudi.
+    """Returns the range of all `ranges` of one column, in the encoding of the last range that has bounds; None for no
+    ranges. Bounds of numbers of different width compare, since a column may have been widened; other bounds of
+    different types leave the range unknown. Counts and sizes are added, also where they count rows twice, as in Hudi.
     """
     found: ColumnRange | None = None
     for item in ranges:
@@ -95,7 +96,7 @@ def merged(ranges: Iterable[ColumnRange]) -> ColumnRange | None:
 
 
 def contains(wide: ColumnRange, narrow: ColumnRange) -> bool:
-    """Whether a filter that keeps no row of `wide` keeps none of `narrow` either; not where that is not known."""
+    """Returns whether a filter that keeps no row of `wide` also keeps none of `narrow`; False where that is unknown."""
     if narrow.null_count and not wide.null_count:
         return False
     if narrow.least is None or narrow.greatest is None:
@@ -107,8 +108,8 @@ def contains(wide: ColumnRange, narrow: ColumnRange) -> bool:
 
 
 def is_like(recorded: ColumnRange, new: ColumnRange) -> bool:
-    """Whether Hudi's readers merge two ranges as outer_bound does (mergeColumnStatsRecords): of Java's types they
-    compare each with itself alone, and texts in the order of UTF-16, in which U+FF21 is behind U+1F600.
+    """Returns whether Hudi's readers merge two ranges like outer_bound (mergeColumnStatsRecords). They compare only
+    values of the same Java type, and compare texts in the order of UTF-16, in which U+FF21 comes after U+1F600.
     """
     pairs = ((recorded.least, new.least), (recorded.greatest, new.greatest))
     return recorded.type == new.type and all(
@@ -125,7 +126,7 @@ def _in_java_order(one: Any, other: Any) -> bool:
 
 
 def as_type(found: ColumnRange, arrow_type: pa.DataType, version: int) -> ColumnRange:
-    """The range of a column that has the type `arrow_type` now; bounds that do not widen to it become unknown."""
+    """Returns the range of a column in its present type `arrow_type`. Bounds that do not widen to it become unknown."""
     name, value_type = logical_and_type(arrow_type, version)
     least, greatest = _as_logical(found.least, name), _as_logical(found.greatest, name)
     if least is None or greatest is None:
@@ -141,7 +142,7 @@ def _as_logical(bound: Bound | None, logical: str) -> Bound | None:
 
 
 def outer_bounds(first: ColumnRange, second: ColumnRange) -> tuple[Bound | None, Bound | None]:
-    """The least and the greatest bound of two ranges, as they are in these; None where nothing is known."""
+    """Returns the least and the greatest bound of two ranges, not widened; None where nothing is known."""
     if is_unknown(first) or is_unknown(second):
         return None, None
     least = outer_bound(first.least, second.least, upper=False)
@@ -156,7 +157,7 @@ def _merge(first: ColumnRange, second: ColumnRange) -> ColumnRange:
     later = (second.least is not None, second.type.ordinal) >= (first.least is not None, first.type.ordinal)
     return replace(
         second if later else first,
-        # The wider type stores what the narrower one holds.
+        # The wider type can store a bound of the narrower type.
         least=_in_wider_type(least, first.least, second.least),
         greatest=_in_wider_type(greatest, first.greatest, second.greatest),
         null_count=first.null_count + second.null_count,
@@ -175,9 +176,9 @@ def _in_wider_type(found: Bound | None, first: Bound | None, second: Bound | Non
 
 
 def merge_statistics(files: Sequence[FileStatistics]) -> FileStatistics:
-    """The statistics of files of one partition as those of one file without a name; filters are omitted. A column or an
-    expression that one of them does not record has no range: what is unknown of one is unknown of all. Files that bound
-    no rows (FileStatistics.bounds_rows) do not count. May be applied again to what it gives.
+    """Merges the statistics of files of one partition into those of one file without a name; filters are omitted. A
+    column or an expression that one file does not record has no range: a range unknown for one is unknown for all.
+    Files that bound no rows (FileStatistics.bounds_rows) do not count. The results may be merged again.
     """
     place = DataFileRef(files[0].file.partition, "", sum(item.file.size for item in files), is_base=True)
     bounding = [item for item in files if item.bounds_rows]
@@ -188,7 +189,7 @@ def merge_statistics(files: Sequence[FileStatistics]) -> FileStatistics:
     whole = (merged(ranges) for ranges in by_column.values() if len(ranges) == len(bounding))
     ranges = tuple(found for found in whole if found is not None)
     expressions = {name: found for name in files[0].expressions if (found := _expression(name, files)) is not None}
-    # A log file bounds rows even where it has no ranges.
+    # A log file bounds rows also where it has no ranges.
     rows = max(sum(item.rows for item in bounding), 1 if bounding else 0)
     return FileStatistics(place, ranges, rows=rows, expressions=expressions)
 
@@ -196,13 +197,13 @@ def merge_statistics(files: Sequence[FileStatistics]) -> FileStatistics:
 def _expression(name: str, files: Sequence[FileStatistics]) -> ColumnRange | None:
     recorded = [item.expressions.get(name) for item in files]
     ranges = [item for item in recorded if isinstance(item, ColumnRange)]
-    # Values are counted without the nulls here. Files without rows have no record, so Hudi omits their bytes, too.
+    # `value_count` is without nulls here. Files without rows have no record, so Hudi omits their bytes, too.
     with_rows = [item for item in ranges if item.value_count + item.null_count > 0]
     return None if len(ranges) < len(recorded) else merged(with_rows or ranges[:1])
 
 
 def may_be_false(found: ColumnRange) -> bool:
-    """Whether the range recorded of a file is like one that Hudi makes without knowing any."""
+    """Returns whether a file's recorded range looks like one that Hudi makes where it knows none."""
     size, least = found.total_uncompressed_size, found.least
     if found.null_count >= found.value_count:
         return least is None and found.greatest is None and size >= _LONG
@@ -212,9 +213,8 @@ def may_be_false(found: ColumnRange) -> bool:
 
 
 def may_lack_numbers(least: pa.Array, greatest: pa.Array, sizes: pa.Array) -> pa.Array:
-    """Where the ranges of a column in files may lack values beside NaN: those that hold zero, as that of a row group
-    with NaN may be in them. Not those from -0.0 on, which have their zero from another row group. `sizes` are before
-    compression.
+    """Returns where the ranges of a column in files may lack values other than NaN: where zero, perhaps of a row group
+    with NaN, is in them. A range from -0.0 is not among them: its zero is true. `sizes` are before compression.
     """
     if not pa.types.is_floating(least.type):
         return pa.repeat(pa.scalar(False), len(least))
@@ -224,12 +224,12 @@ def may_lack_numbers(least: pa.Array, greatest: pa.Array, sizes: pa.Array) -> pa
 
 
 def may_hide_texts(least: pa.Array, greatest: pa.Array, sizes: pa.Array) -> pa.Array:
-    """Where files that are recorded without bounds, as of nulls alone, may have values."""
+    """Returns where files recorded without bounds, like files of nulls only, may have values."""
     return pc.and_(pc.and_(pc.is_null(least), pc.is_null(greatest)), pc.greater_equal(sizes, _LONG))
 
 
 def may_lack_values(least: pa.Array, greatest: pa.Array, nulls: pa.Array, sizes: pa.Array) -> pa.Array:
-    """Where ranges of whole partitions may be merged with such ones of files; null where there is no bound."""
+    """Returns where ranges of whole partitions may be merged from such ranges; null where a bound is absent."""
     if pa.types.is_floating(least.type):
         return pc.invert(pc.or_(pc.greater(least, 0), pc.less(greatest, 0)))
     if pa.types.is_string(least.type) or pa.types.is_large_string(least.type):

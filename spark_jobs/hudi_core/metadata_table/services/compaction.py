@@ -1,5 +1,5 @@
 """Compacts the metadata table (HoodieBackedTableMetadataWriter.performTableServices): plan, merge of each file group,
-commit. When one is due is here, too. Clean and archival: table_services.py.
+commit. This module also says when a compaction is due. table_services.py has clean and archival.
 
 An unfinished compaction is finished first, by its own plan. A process that dies before the commit completes leaves base
 files that no reader counts; the next attempt deletes them before it completes the same plan.
@@ -53,7 +53,7 @@ from hudi_core.view.file_group import DataFile, FileSlice
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """`before` is None in layout 1, else logs that completed at or after it stay out."""
+    """A due compaction at `instant`, without log files of instants completed at `before` or later (layout 1: None)."""
 
     instant: str
     before: str | None
@@ -62,9 +62,9 @@ class Due:
 def due(
     data: Timeline, metadata_timeline: Timeline, features: TableVersion, *, trigger: int, draw: Callable[[], str]
 ) -> Due | str:
-    """The compaction that is due after `trigger` deltacommits, or why none is. Pure but for `draw`, which gives a new
-    instant. `data` and `metadata_timeline` were loaded under the table lock; nothing of the latter that could be
-    finished or rolled back is pending.
+    """Returns the compaction that is due after `trigger` deltacommits, or the reason why none is due. Without I/O, but
+    for `draw`, which returns a new instant. `data` and `metadata_timeline` were loaded under the table lock; on the
+    metadata timeline no instant is pending that could be finished or rolled back.
     """
     deltas = metadata_timeline.completed().of_actions(Action.DELTA_COMMIT)
     latest = deltas.last()
@@ -91,8 +91,7 @@ def due(
     if features.metadata_needs_rest:
         return _due_at_rest(data, metadata_timeline, latest.requested_time)
     recorded = metadata_timeline.completed().requested_times
-    # A write that is recorded but pending on the data table may yet be rolled back: it stays out, and so does what came
-    # after it.
+    # A write that is recorded here but pending on the data table may be rolled back: it and later ones stay out.
     first = next((item for item in data.pending_changes() if item.requested_time in recorded), None)
     instant = draw() if first is None else earlier(first.requested_time, 1)
     if instant in recorded or (last is not None and instant <= last.requested_time):
@@ -104,7 +103,7 @@ def due(
 
 
 def _building(data: Timeline, metadata_timeline: Timeline) -> Instant | None:
-    """What builds an index now: below a newer base file no reader would find its base files."""
+    """Returns the indexing action that builds an index now: a compaction would hide the index's base files."""
     inflight = (item for item in data.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT)
     recorded = metadata_timeline.completed().requested_times
     return next((item for item in inflight if item.requested_time not in recorded), None)
@@ -130,7 +129,7 @@ def _due_at_rest(data: Timeline, metadata_timeline: Timeline, latest: str) -> Du
 def compaction_plan(
     places: Iterable[LatestSlice], metadata_timeline: Timeline, before: str | None, features: TableVersion
 ) -> CompactionPlan:
-    """One operation for every file group with log files, of those that completed before `before`."""
+    """Returns a plan with one operation for every file group that has log files completed before `before`."""
     completions = {item.requested_time: item.completed_at for item in metadata_timeline.commits()}
     operations = []
     for place in places:
@@ -153,7 +152,9 @@ def _operation(place: LatestSlice, logs: Sequence[FileInfo]) -> CompactionOperat
 
 
 def _is_planned(instant: str, place: LatestSlice, before: str, completions: dict[str, str]) -> bool:
-    """One that is not on the timeline is archived; one older than the base file was merged: Hudi may clean its log."""
+    """Returns whether the plan takes a log file of `instant`. An instant that is not on the timeline is archived; where
+    it is older than the base file, the log file was merged, and Hudi may clean it.
+    """
     if (
         instant not in completions
         and place.base_file is not None
@@ -168,8 +169,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MetadataCompaction:
-    """The caller holds the table lock; `guard` raises when it is lost, the default is for a table of one process. By
-    default the groups are merged one after the other in this process, else by `workers`; memory as compact_group.
+    """Compacts the metadata table. The caller holds the table lock; `guard` raises when the lock is lost (the default
+    is for a table of one process). With `workers`, tasks merge the file groups; else this process merges them one after
+    the other. Memory: compact_group's.
     """
 
     storage: Storage
@@ -184,9 +186,9 @@ class MetadataCompaction:
         return MetadataTimeline(self.storage, self.config, self.clock)
 
     def run(self, trigger: int = METADATA_DELTA_COMMITS.default) -> ServiceOutcome:
-        """Finishes what is pending, else compacts where `trigger` deltacommits came since the last compaction. Raises
-        as MetadataTableSnapshot.checked_slices and compact_group; ExecutionError when results do not fit the plan; as
-        `guard`. Nothing has changed for readers then, and the next run goes on.
+        """Finishes the pending compactions; without any, compacts where `trigger` deltacommits came since the last
+        compaction. Raises the errors of MetadataTableSnapshot.checked_slices, compact_group and `guard`, and
+        ExecutionError when results do not fit the plan. After an error readers see no change; the next run continues.
         """
         finished = self.finish()
         if finished.instants:
@@ -196,7 +198,7 @@ class MetadataCompaction:
         timeline = active.load()
 
         def draw() -> str:
-            """Later than everything on both timelines: a log counts as compacted that completed before it."""
+            """Returns an instant after all times on both timelines: log files completed before it are compacted."""
             latest = max((item.completed_at for item in (*data, *timeline)), default="")
             return self._metadata_timeline.clock.next(timeline, minimum=latest)
 
@@ -204,7 +206,7 @@ class MetadataCompaction:
         if isinstance(decided, str):
             return ServiceOutcome(reason=decided)
         self._check_files(data)
-        # Of listed partitions and those being built; another folder is what a crash left.
+        # Listed partitions, and partitions that are being built; a crash left any other folder.
         kept = self.config.metadata_partitions | self.config.metadata_partitions_inflight
         places = [place for place in self._metadata_timeline.all_slices(timeline) if place.partition in kept]
         plan = compaction_plan(places, timeline, decided.before, features)
@@ -214,7 +216,7 @@ class MetadataCompaction:
         return self._execute_all([decided.instant], data)
 
     def finish(self) -> ServiceOutcome:
-        """Executes what is planned and not completed, oldest first; errors as run."""
+        """Executes the compactions that are planned and not completed, oldest first. Raises the errors of run."""
         pending = [item.requested_time for item in self._metadata_timeline.active.load().pending_compactions()]
         if not pending:
             return ServiceOutcome(reason="no compaction of the metadata table is pending")
@@ -223,7 +225,7 @@ class MetadataCompaction:
         return self._execute_all(pending, data)
 
     def _check_files(self, data: Timeline) -> None:
-        """What a cut log file lacks would be gone for good once it is compacted."""
+        """Checks all partitions' files: after a compaction, lost records of a cut log file would be lost forever."""
         snapshot = MetadataTableSnapshot(self.storage, self.config, data)
         for partition in sorted(self.config.metadata_partitions):
             snapshot.checked_slices(partition)
@@ -255,9 +257,9 @@ class MetadataCompaction:
     def _checked_slices(
         self, plan: CompactionPlan, instant: str, timeline: Timeline, blocks: BlockFilter
     ) -> list[FileSlice]:
-        """The slices that the plan, perhaps another writer's, names, once they are shown to be those at the plan's
-        instant. Not compared is an index that is being built: its base files appear below the plan's instant after the
-        plan, and are written again when the build goes on.
+        """Returns the file slices that the plan names; the plan may be another writer's. Checks before that they are
+        the file slices at the plan's instant. An index that is being built is not checked: its base files appear after
+        the plan, under an older instant, and are written again when the build goes on.
         """
         folders = sorted({f"{ROOT}/{item.partition}" for item in plan.operations})
         listed = {folder: self.storage.list_files(folder) for folder in folders}
@@ -298,7 +300,7 @@ class MetadataCompaction:
         ]
 
     def _remove_losers(self, plan: CompactionPlan, instant: str, stats: Iterable[WriteStat]) -> None:
-        """Base files that dead attempts left, or write late, would count beside ours."""
+        """Removes base files that dead attempts left or write late: they would count beside ours."""
         winners = {f"{ROOT}/{stat.path}": stat.file_size_in_bytes for stat in stats}
         partitions = {f"{ROOT}/{item.partition}" for item in plan.operations}
         remove_losers(self.storage, instant, partitions, winners, check=self.guard)
@@ -337,7 +339,7 @@ def _prove(plan: CompactionPlan, results: Sequence[CompactedGroup], instant: str
 
 
 def _stat(operation: CompactionOperation, result: CompactedGroup, *, newer: bool) -> WriteStat:
-    """HoodieCompactor, HoodieMergeHandle, HoodieCreateHandle."""
+    """Returns a compacted file group's write stat, like HoodieCompactor, HoodieMergeHandle and HoodieCreateHandle."""
     counts = result.counts
     log_bytes = int(operation.metrics.get("TOTAL_LOG_FILES_SIZE", 0))
     extra = {**NEWER_COUNTS, "prevBaseFile": operation.base_file} if newer else {}

@@ -1,10 +1,9 @@
-"""The units of a compaction of the metadata table: each merges one file group into a new base file, all records in the
-order of their keys, out of sorted streams.
+"""The units of a compaction of the metadata table: each merges a file group's sorted streams into a new base file.
 
-Memory: of each source one block, of log files up to 1 MiB all, of delete blocks the keys. A record that nothing merges
-with passes as it is, undecoded; those of a base file between two keys of the logs pass as a run of bytes, so that a
-file group of many millions costs what deflating its blocks costs. Each of the others takes a step of Python, some ten
-microseconds: they are the records since the last compaction.
+Memory: one block of each source, whole log files of up to 1 MiB, and the keys of delete blocks. A record without a
+second record of its key is copied undecoded. The records of a base file between two keys of the log files are copied as
+a run of bytes: a file group of many millions of records costs as much as to deflate its blocks. Each other record takes
+a step of Python, some ten microseconds: these are the records since the last compaction.
 """
 
 from __future__ import annotations
@@ -35,16 +34,18 @@ from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.view.file_group import DataFile, FileSlice, check_slice
 
 _BLANK: Final = bytes(len(META_FIELDS))
-"""The `_hoodie_*` fields, all null, as an encoded record begins with them."""
+"""The bytes with which an encoded record begins: the `_hoodie_*` fields, all null."""
 _Item = tuple[bytes, int, int, bytes | None]
-"""Key, position of the source, position in it, value; None deletes the key."""
+"""Key, position of the source, position in the source, value; None deletes the key."""
 
 _UNIT: Final = "compaction unit"
 
 
 @dataclass(slots=True)
 class Counts:
-    """Records of the base file, records and distinct keys of the logs; what became of the keys."""
+    """The numbers of a merge: records of the base file, records and distinct keys of the log files, and the keys that
+    were updated, inserted and deleted.
+    """
 
     base: int = 0
     in_logs: int = 0
@@ -55,7 +56,7 @@ class Counts:
 
 
 class GroupMerge:
-    """Merges `sources`, oldest first, of which the first may be the base file."""
+    """Merges `sources`, oldest first; the first one may be the base file."""
 
     def __init__(self, sources: Sequence[Source], encoder: RecordEncoder) -> None:
         self._sources = sources
@@ -67,8 +68,8 @@ class GroupMerge:
         self.counts = Counts()
 
     def write(self, open_file: Callable[[], MetadataBaseFile]) -> MetadataBaseFile | None:
-        """Writes what there is into the file that is opened at the first record; returns that, not closed, if any. A
-        group with a base file always has one. CorruptFileError for a source that is not sorted, or without records.
+        """Writes the merged records into a file opened at the first record; returns the file, not closed, if any. A
+        file group with a base file always gets a file. Raises CorruptFileError for a source unsorted or empty.
         """
         file = open_file() if self._has_base else None
         streams = [
@@ -111,7 +112,7 @@ class GroupMerge:
                 yield CopiedBlock(block, _BLANK)
 
     def _pass(self, file: MetadataBaseFile | None, source: CopiedBlock, start: int, end: int) -> None:
-        """Cells of the base file that no log has a record of."""
+        """Adds cells of the base file whose keys are in no log file."""
         if start >= end or file is None:
             return
         if self._plain[0] and file.copy(source, start, end):
@@ -133,7 +134,7 @@ class GroupMerge:
         if logs:
             counts.in_logs += logs
             counts.log_keys += 1
-        # So far: nothing, a value as a source has it, or a datum that was merged.
+        # The result so far: nothing, the value of one source, or a merged datum.
         value: bytes | None = None
         source = 0
         datum: Any = None
@@ -181,7 +182,7 @@ def _stream(source: Source, number: int) -> Iterator[_Item]:
 
 @lru_cache(maxsize=32)
 def _is_same(schema: str, other: str) -> bool:
-    """Whether values of one schema are values of the other, and begin with the `_hoodie_*` fields."""
+    """Returns whether values of one schema are also values of the other, and begin with the `_hoodie_*` fields."""
     try:
         first, second = _bare(json.loads(schema)), _bare(json.loads(other))
     except RecursionError:
@@ -205,7 +206,7 @@ def _bare(schema: Any) -> Any:
 
 
 def _blanked(value: bytes, path: str) -> bytes:
-    """With null `_hoodie_*` fields: real Hudi's base files hold their own name in one of them."""
+    """Returns the value with null `_hoodie_*` fields: Hudi's base files have their own name in one of these fields."""
     if value.startswith(_BLANK):
         return value
     reader = Reader(value, path)
@@ -218,7 +219,7 @@ def _blanked(value: bytes, path: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class GroupUnit:
-    """A slice that one task compacts at `instant`; `blocks` count for readers, too, `schema` is of stored records."""
+    """A file slice to compact at `instant`; `blocks` count for readers, too, `schema` is that of stored records."""
 
     uri: str
     storage_options: Mapping[str, str]
@@ -231,7 +232,7 @@ class GroupUnit:
 
 @dataclass(frozen=True, slots=True)
 class CompactedGroup:
-    """The new base file, name None where there is nothing to write, and the merge's counts."""
+    """The new base file, and the counts of the merge. `name` is None where nothing was to write."""
 
     name: str | None
     size: int
@@ -245,8 +246,8 @@ def compact_group_task(unit: GroupUnit, attempt: TaskAttempt) -> CompactedGroup:
 
 
 def compact_group(storage: Storage, unit: GroupUnit, token: WriteToken) -> CompactedGroup:
-    """Merges a file group into a new base file; one without base file whose logs hold no record stays as it is. Memory:
-    see GroupMerge and MetadataBaseFile. Raises CorruptFileError for a damaged file, StorageNotFoundError.
+    """Merges a file group into a new base file. A file group without any record stays as it is. Memory: the module's,
+    and MetadataBaseFile's. Raises CorruptFileError for a damaged file, and StorageNotFoundError.
     """
     item = check_slice(unit.file_slice)
     folder, file_id = f"{ROOT}/{check_file_name(item.file_group.partition, source=_UNIT)}", item.file_group.file_id

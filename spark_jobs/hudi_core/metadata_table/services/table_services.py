@@ -1,11 +1,10 @@
 """The metadata table's services in the order of HoodieBackedTableMetadataWriter.performTableServices, without a write
-of the data table; and the archival of its timeline (TimelineArchiverV1 and V2, as HoodieMetadataWriteUtils configures
-them). Which failed deltacommits are rolled back, and which slices a clean deletes, is here, too. When it is compacted:
-compaction.py.
+of the data table: the rollback of failed deltacommits, the clean, and the archival of the timeline (TimelineArchiverV1
+and V2, as HoodieMetadataWriteUtils configures them). compaction.py compacts the metadata table.
 
-The archival keeps one commit more, at least and at most, than the data table's, and no instant goes that is not older
-than the data table's earliest active commit, than the latest compaction of the metadata table, and than everything
-pending on it. Of each round the archive is written first.
+The archival keeps one commit more, at least and at most, than the data table's archival. It removes only instants that
+are older than the data table's earliest active commit, the latest compaction of the metadata table, and every pending
+instant of the metadata table. In each round it writes the archive before it removes the instants.
 """
 
 from __future__ import annotations
@@ -66,17 +65,16 @@ PlanAndPath = tuple[CleanPlan, str]
 _VERSIONS: Final = 2
 _LEAST_COMMITS: Final = 3
 _MORE_THAN_DATA: Final = 1.2
-"""HoodieMetadataWriteUtils: a fifth more commits than the data table's clean keeps."""
+"""The metadata table keeps a fifth more commits than the data table's clean (HoodieMetadataWriteUtils)."""
 _INSTANTS_BETWEEN: Final = 3
 _THREADS: Final = 16
-"""Deletes at a time: on object stores each is a request that waits."""
+"""The deletes at a time: on object stores each one waits for a request."""
 
 
 def clean(metadata_timeline: MetadataTimeline, data_commits_retained: int) -> ServiceOutcome:
-    """Finishes what is pending, else cleans; `data_commits_retained` is what the data table's clean keeps
-    (`hoodie.clean.commits.retained`). The caller holds the table lock. Killed anywhere, it can be run again. Raises
-    FormatError for a pending plan that names something else than files of the metadata table, or files that readers
-    need; nothing was deleted then.
+    """Finishes the pending cleans; without any, cleans. `data_commits_retained` is the number of commits that the data
+    table's clean keeps (`hoodie.clean.commits.retained`). The caller holds the table lock. Killed anywhere, it can be
+    run again. First raises FormatError for a pending plan that names foreign files or files that readers need.
     """
     active, storage = metadata_timeline.active, metadata_timeline.storage
     timeline = active.load()
@@ -113,7 +111,7 @@ def clean(metadata_timeline: MetadataTimeline, data_commits_retained: int) -> Se
 
 
 def _pending_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, PlanAndPath]:
-    """Oldest first. One that a crash left empty is taken off the timeline, as services/clean/job.py does."""
+    """Returns the pending cleans' plans, oldest first; removes cleans with plans left empty (services/clean/job.py)."""
     plans: dict[str, PlanAndPath] = {}
     for item in timeline.pending().of_actions(Action.CLEAN):
         found = read_clean_plan(active, item.requested_time)
@@ -137,7 +135,7 @@ def _plan(metadata_timeline: MetadataTimeline, timeline: Timeline, retained: int
         for group in file_groups(partition, listed, timeline, features.layout, compactions):
             if by_versions:
                 old: Sequence[FileSlice] = group.slices[_VERSIONS:]
-            else:  # those before the newest one that is older than `earliest`: no reader that starts then reads them
+            else:  # before the newest slice older than `earliest`: a reader that starts at `earliest` reads that one
                 time = "" if earliest is None else earliest.requested_time
                 old = [item for item in group.slices if item.base_instant < time][1:]
             names += [file.name for item in old for file in item.files]
@@ -191,7 +189,7 @@ def _execute(metadata_timeline: MetadataTimeline, instant: str, plan: CleanPlan,
 
 
 _ROUND = 200
-"""Instants in memory at once: the metadata table's have some 20 KB each."""
+"""The instants in memory at a time: each instant of the metadata table has some 20 KB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +209,10 @@ def perform_table_services(
     clock: InstantClock | None = None,
     workers: Workers | None = None,
 ) -> ServiceResults:
-    """Rolls failed deltacommits back, then cleans, compacts and archives the metadata table. The caller holds the table
-    lock; `guard` raises when it is lost. `config` lists a metadata table and was loaded under the lock, `options` are
-    Hudi's, `workers` are for the compaction. Killed anywhere, it can be run again. Raises ConfigError for options that
-    are not valid, before anything is written, and the errors of the services.
+    """Rolls failed deltacommits back and finishes pending compactions; then cleans, compacts (if it finished none) and
+    archives the metadata table. The caller holds the table lock; `guard` raises when the lock is lost. `config` lists a
+    metadata table and was loaded under the lock, `options` are Hudi's, `workers` are for the compaction. Killed
+    anywhere, it can be run again. First raises ConfigError for invalid options; then the errors of the services.
     """
     trigger, retained = METADATA_DELTA_COMMITS.read(options), CLEAN_COMMITS_RETAINED.read(options)
     archiving = ArchiveConfig.of(options)
@@ -235,13 +233,13 @@ def perform_table_services(
 def roll_back_failed(
     storage: Storage, config: TableConfig, token: WriteToken, clock: InstantClock | None = None
 ) -> tuple[str, ...]:
-    """Rolls pending deltacommits back whose action has ended on the data table, or never was there; returns their
-    instants (rollbackFailedWrites). Killed anywhere, it can be run again. Raises as MetadataRollback.run. All that is
-    written to the metadata table is written under the table lock, which the caller holds: what is pending was left by a
-    dead writer. An action that is pending on the data table is left to its own rollback (MetadataPublisher.roll_back),
-    and an index that an indexing action builds, without the lock, to that. A partition that was being initialized is
-    not listed: its files go when it is initialized again. A rollback whose plan cannot be read leaves the timeline, as
-    on the data table (services/rollback/job.py).
+    """Rolls pending deltacommits back whose action has ended on the data table, or was never on it; returns their
+    instants (rollbackFailedWrites). Killed anywhere, it can be run again. Raises the errors of MetadataRollback.run.
+    The caller holds the table lock. The metadata table is written under this lock only, so dead writers left the
+    pending deltacommits. An action that is pending on the data table is left to its own rollback
+    (MetadataPublisher.roll_back); an index that an indexing action builds without the lock is left to that action. A
+    partition whose initialization died is not listed: its files are deleted when it is initialized again. A rollback
+    whose plan cannot be read is removed from the timeline, as on the data table (services/rollback/job.py).
     """
     metadata_timeline = MetadataTimeline(storage, config, clock)
     timeline = metadata_timeline.active.load()
@@ -268,9 +266,9 @@ def roll_back_failed(
 def to_archive(
     metadata_timeline: Timeline, data: Timeline, keep_min: int, keep_max: int, *, counts_cleans: bool
 ) -> str | list[Instant]:
-    """The instants to archive, in timeline order, or why there are none. Pure. `keep_min` and `keep_max` are the data
-    table's options. `counts_cleans`: cleans and rollbacks go by their own number, as in layout 1; else those before the
-    last commit that goes.
+    """Returns the instants to archive, in timeline order, or the reason why there are none. Without I/O. `keep_min` and
+    `keep_max` are the data table's options. With `counts_cleans` (layout 1) cleans and rollbacks are archived by their
+    own number; else those before the last archived commit.
     """
     commits = metadata_timeline.commits()
     least, most = keep_min + 1, keep_max + 1
@@ -282,8 +280,8 @@ def to_archive(
         return "the metadata table was never compacted, or the data table has no commit"
     pending = metadata_timeline.pending().first()
     limit = min(compaction.requested_time, first.requested_time, *([] if pending is None else [pending.requested_time]))
-    # What completed after the compaction was requested is not in it: its log blocks count for as long as a timeline
-    # holds the instant.
+    # A commit that completed after the request of the compaction is not in it: its log blocks count only while the
+    # instant is on a timeline.
     merged = takewhile(
         lambda item: item.requested_time < limit and item.completed_at < compaction.requested_time, commits
     )
@@ -307,7 +305,7 @@ def _by_number(others: Timeline, least: int, most: int) -> list[Instant]:
 
 
 def archive(metadata_timeline: MetadataTimeline, data: Timeline, config: ArchiveConfig, guard: Guard) -> ServiceOutcome:
-    """The caller holds the table lock. Killed anywhere, it can be run again. Memory: a round of instants."""
+    """Archives instants of the metadata table under the table lock, repeatably. Memory: a round of instants."""
     active, features, storage = metadata_timeline.active, metadata_timeline.features, metadata_timeline.storage
     counts_cleans = not features.completion_time_in_name
     if counts_cleans:

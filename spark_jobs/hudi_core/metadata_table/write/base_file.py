@@ -1,7 +1,7 @@
 """Writes a base file of the metadata table: an HFile of a file group's records, with a bloom filter of their keys
-(HoodieAvroHFileWriter): GZ, one MiB a block, the filter as meta block `bloomFilter`, its type code and the first and
-last key in the file info. All `_hoodie_*` fields are null, as in log blocks, so that records are copied unchanged. Hudi
-puts the file's name into one of them, which is not read.
+(HoodieAvroHFileWriter). The compression is GZ, a block has 1 MiB, the filter is the meta block `bloomFilter`, and the
+file info has the filter's type code and the first and last key. All `_hoodie_*` fields are null, as in log blocks, so
+that records are copied unchanged. Hudi writes the file's name into one of these fields, which nobody reads.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from hudi_core.codec.hfile.writer import CopiedBlock, HFileWriter, add_cells
 from hudi_core.storage.base import Storage
 
 _BATCH: Final = 8192
-"""Keys that are hashed at once."""
+"""The keys that are hashed in one step."""
 
 
 class MetadataBaseFile:
-    """In a `with` block an error removes it. Memory: a block of 1 MiB, the index, the filter (twice 2.6 MB at most)."""
+    """A base file in writing; an error in `with` removes it. Memory: a block of 1 MiB, index, filter (up to 5.2 MB)."""
 
     def __init__(self, storage: Storage, path: str, schema: str, *, bloom_entries: int) -> None:
         self.path = path
@@ -41,7 +41,7 @@ class MetadataBaseFile:
         return self._writer.count
 
     def add(self, key: bytes, value: bytes) -> None:
-        """Keys ascend by their bytes and are distinct. Raises ValueError otherwise, and for one that fits no HFile."""
+        """Adds a cell. Raises ValueError unless keys ascend by bytes and differ, and for a key too long for HFiles."""
         self._start(key)
         self._writer.add(key, value)
         self._last = key
@@ -67,7 +67,7 @@ class MetadataBaseFile:
             raise ValueError(f"two metadata records have the key {key!r}")
 
     def copy(self, source: CopiedBlock, start: int, end: int) -> bool:
-        """Adds cells of another base file as they are; False, with nothing added, where they cannot be copied."""
+        """Adds cells of another base file unchanged. Returns False, and adds nothing, where they cannot be copied."""
         first = source.block.row(start)
         if self._first is not None and first <= self._last:
             raise ValueError(f"metadata records are not sorted: {first!r} follows {self._last!r}")
@@ -82,7 +82,7 @@ class MetadataBaseFile:
         return True
 
     def _hash_runs(self) -> None:
-        """All runs of a block at once: a filter takes as long for a few keys as for some hundred."""
+        """Adds the keys of a block's runs to the filter, all in one step: a few keys take as long as some hundred."""
         if self._source is not None and self._runs:
             self._bloom.add_batch(self._source.rows(self._runs))
         self._source, self._runs = None, []
@@ -108,7 +108,7 @@ class MetadataBaseFile:
     def __exit__(
         self, partition_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The stream's own exit keeps a half-written object from being published, where the storage can.
+        # Where the storage can, the stream's own exit prevents that half an object is published.
         self._file.__exit__(partition_type, error, trace)
         if isinstance(error, Exception):
             self._storage.delete(self.path)

@@ -1,10 +1,10 @@
-"""The records of a commit for each partition type that the table has, in the order of the partitions' names
-(HoodieTableMetadataUtil.convertMetadataToRecords of 0.15 and 1.x). Row-level indexes are updated by row_updates.py.
-Records of cleans, restores and rollbacks: partitions/registry.py.
+"""The records of a commit for each partition type of the table, in the order of the partitions' names
+(HoodieTableMetadataUtil.convertMetadataToRecords of 0.15 and 1.x). row_updates.py updates row-level indexes;
+partitions/registry.py makes the records of cleans, restores and rollbacks.
 
-In layout 2 log files of the metadata table merge by the instants in their names, not by completion. Records that are
-written under an older instant merge beneath those of later commits. So ranges of whole partitions that have to hold
-whatever is there already, or is still being written under an older instant, are written under a new one, and widen.
+In layout 2 log files of the metadata table merge by the instants in their names, not by completion. Records written
+under an older instant merge beneath the records of later commits. Some ranges of whole partitions must also hold for
+rows that are there already, or that are still being written under an older instant. These get a new instant, and widen.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from hudi_core.view.listing import FileListing
 
 @dataclass(frozen=True)
 class CommitPartitions:
-    """The partition types that a table's properties list, without row-level indexes. Raises UnsupportedError at the
-    first use for a type that is unknown or that this release cannot maintain on the table.
+    """The partition types that a table's properties list, without row-level indexes. The first use raises
+    UnsupportedError for a type that is unknown, or that this release cannot maintain on the table.
     """
 
     storage: Storage
@@ -43,7 +43,7 @@ class CommitPartitions:
         return requirements_of(self.table, self._partition_types.values())
 
     def from_files(self) -> frozenset[str]:
-        """Those with records of single files, which can be prepared (prepare_files)."""
+        """Returns the partitions with records of single files, which can be prepared (prepare_files)."""
         return frozenset(name for name, item in self._partition_types.items() if item.by_file)
 
     def records(
@@ -56,10 +56,9 @@ class CommitPartitions:
         *,
         by_partition: bool = False,
     ) -> dict[str, Iterable[Record]]:
-        """The records of a pending commit by metadata partition; `written` are the statistics of its base and log files
-        for `requested`. `by_partition` is as in CommitUpdate. Of a commit that has completed, `listing` gives the
-        existing files. The caller holds the table lock. Raises ConflictError when the requirements have grown: a
-        partition's range would not cover the new files.
+        """Returns the records of a pending commit, by metadata partition. `written` are the statistics of its base and
+        log files for `requested`; `by_partition` is as in CommitUpdate. For a completed commit, `listing` shows the
+        existing files. The caller holds the table lock. Raises ConflictError when the requirements have grown.
         """
         requirements = self.requirements()
         if not _covers(requested, requirements):
@@ -103,13 +102,13 @@ class CommitPartitions:
 
 
 def overtakes(config: TableConfig, data: Timeline, instant: str) -> bool:
-    """Whether an older write is pending, whose ranges of whole partitions a commit at `instant` would replace."""
+    """Returns whether an older write is pending: a commit at `instant` would replace its ranges of whole partitions."""
     writes = data.pending().of_actions(*COMMIT_ACTIONS)
     return config.features.log_name_has_delta_commit and any(item.requested_time < instant for item in writes)
 
 
 def _covers(requested: StatisticsRequirements, requirements: StatisticsRequirements) -> bool:
-    """Whether statistics for `requested` do for files written then: a newer column is null in them."""
+    """Returns whether `requested` covers `requirements`. A newer column needs nothing: it is null in older files."""
     known = {field["name"] for field in requested.schema["fields"]}
     missing = [
         name
@@ -121,14 +120,14 @@ def _covers(requested: StatisticsRequirements, requirements: StatisticsRequireme
 
 
 def range_types(table: IndexedTable, names: Collection[str]) -> dict[str, PartitionType]:
-    """Those of the metadata partitions `names` that hold ranges of whole partitions."""
+    """Returns the types of those metadata partitions in `names` that have ranges of whole partitions."""
     by_name = partition_types_of([name for name in names if not is_row_level(name)], table)
     return {name: partition_type for name, partition_type in by_name.items() if partition_type.needs.remaining}
 
 
 @dataclass(frozen=True, slots=True)
 class Widening:
-    """`records`, by metadata partition, widen ranges of `partitions` that do not hold all values there are."""
+    """The records, by metadata partition, that widen the too narrow ranges of the data partitions `partitions`."""
 
     records: Mapping[str, Sequence[Record]]
     partitions: tuple[str, ...]
@@ -143,10 +142,10 @@ def widening(
     *,
     overtakes: bool = False,
 ) -> Widening:
-    """Compares the ranges with the files in the partitions' slices, and with `written`, by partition. `names` are
-    metadata partitions, `overtakes` is that of CommitUpdate. Memory: the statistics of the files in one partition, and
-    the records. Raises UnsupportedError for a range that is unknown, ConflictError for one of another type that cannot
-    be replaced now, and the errors of reading the files.
+    """Compares the ranges with the files in the partitions' file slices and with `written`, and returns the records
+    that widen them. `written` is by partition, `names` are metadata partitions, `overtakes` is CommitUpdate's. Memory:
+    the statistics of the files in one partition, and the records. Raises UnsupportedError for an unknown range,
+    ConflictError for a range of another type that cannot be replaced now, and the errors of reading the files.
     """
     partition_types = range_types(table, names)
     requirements = requirements_of(table, partition_types.values())
@@ -157,7 +156,7 @@ def widening(
         recorded = recorded_of(files, partition_type, requirements)
         records[name] = []
         for partition in sorted(files.partitions):
-            # As of an operation that rewrites all these files: it widens ranges that do not contain them.
+            # Like an operation that rewrites all these files: it widens the ranges that do not contain them.
             statistics = (*(remaining(partition) or ()), *(written or {}).get(partition, ()))
             update = CommitUpdate(
                 instant, Operation.COMPACT, {}, statistics, recorded=recorded, by_partition=True, overtakes=overtakes
@@ -177,15 +176,15 @@ def widen_ranges(
     written: Mapping[str, Sequence[FileStatistics]] | None = None,
     listing: FileListing | None = None,
 ) -> tuple[str, ...]:
-    """Widens the ranges of `partitions` where they are too narrow; returns those partitions. No effect in layout 1.
-    `data` is the data table's timeline, `listing` as in RemainingFiles. The older ranges are not replaced, but for
-    those of another type: those of a pending write with an older instant still count. The caller holds the table lock.
-    Errors and memory as widening.
+    """Widens the ranges of `partitions` where they are too narrow; returns the partitions with such ranges. No effect
+    in layout 1. `data` is the data table's timeline, `listing` as in RemainingFiles. Only older ranges of another type
+    are replaced; the ranges of a pending write with an older instant still count. The caller holds the table lock.
+    Errors and memory are those of widening.
     """
     metadata_timeline = writer.metadata_timeline
     if not partitions or not metadata_timeline.features.log_name_has_delta_commit or not range_types(table, names):
         return ()
-    # None that the data table has: while such an action is pending, nothing under its instant counts.
+    # Not an instant of the data table: while its action is pending, nothing under that instant counts.
     newest = max(data.requested_times, default="")
     instant = metadata_timeline.clock.next(metadata_timeline.active.load(), minimum=newest)
     storage, is_overtaking = metadata_timeline.storage, overtakes(table.config, data, instant)
@@ -197,5 +196,5 @@ def widen_ranges(
 
 
 def nothing_in(partitions: Collection[str]) -> CommitMetadata:
-    """A commit that writes nothing to `partitions`: all files in their slices remain."""
+    """Returns a commit that writes nothing to `partitions`: all files in their file slices remain."""
     return CommitMetadata(dict.fromkeys(sorted(partitions), ()))

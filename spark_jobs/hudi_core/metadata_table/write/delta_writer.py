@@ -1,10 +1,9 @@
-"""Writes records to the metadata table under one instant: a log file in every file group concerned, and the
-deltacommit.
+"""Writes records to the metadata table under one instant: a deltacommit and a log file per file group with records.
 
-The output depends on the records alone, so a repeated run continues after a crash: a block of the instant in a file
-group is complete, as log files appear atomically. Where another attempt has other records, with other file names,
-`write_alone` refuses its files. Memory: the records of all partitions as encoded cells, and one log file, of staged
-blocks some row_exchange.LOG_BYTES.
+The output depends only on the records, so a repeated run continues after a crash: a block of the instant in a file
+group is complete, since log files appear atomically. Where another attempt has other records, with other file names,
+`write_alone` refuses its files. Memory: the records of all partitions as encoded cells, and one log file (for staged
+blocks some row_exchange.LOG_BYTES).
 """
 
 from __future__ import annotations
@@ -48,13 +47,13 @@ _NOTHING: Staged = MappingProxyType({})
 _OTHERS_BLOCK = "another attempt's block is in the metadata table"
 _ONE_FOR_ALL = WriteToken(0, 0, 0)
 """The token of every attempt that writes alone, where log files are named after their instant: a process that was
-thought dead cannot add its file, as the name is taken. Else a log file's version is that fence: a rollback takes one.
+presumed dead cannot add its file, since the name is taken. In layout 1 the version of a log file is the fence.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The input of one file group; `written` are log files with blocks of the instant, of an earlier attempt."""
+    """The input of one file group. `written` are an earlier attempt's log files with blocks of the instant."""
 
     place: LatestSlice
     cells: Cells = field(default_factory=list)
@@ -69,16 +68,16 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class DeltaWriter:
-    """`token` makes the log files' names this attempt's own."""
+    """Writes deltacommits. `token` makes the log files' names unique to this attempt."""
 
     metadata_timeline: MetadataTimeline
     token: WriteToken
 
     def write(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged = _NOTHING) -> None:
-        """Writes and completes deltacommit `instant` with `records` by metadata partition. No effect when it is
-        completed. `staged` are finished blocks; repeated ones must be equal, as those of a dead attempt may stay beside
-        ours. The caller holds the table lock. No two records of a partition share a key. Raises StorageNotFoundError
-        for a partition without file groups, before anything is written, and ConflictError for changed staged blocks.
+        """Writes and completes deltacommit `instant` with `records` by metadata partition. No effect when the
+        deltacommit is completed. `staged` are finished blocks; when repeated, they must be equal, since blocks of a
+        dead attempt may stay beside ours. The caller holds the table lock. No two records of a partition share a key.
+        First raises StorageNotFoundError without file groups; ConflictError for changed staged blocks.
         """
         timeline = self.metadata_timeline.active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
@@ -92,11 +91,11 @@ class DeltaWriter:
         staged: Staged = _NOTHING,
         check: Callable[[], None] = lambda: None,
     ) -> None:
-        """As `write`, where the metadata table may hold nothing else of `instant`: it is rolled back there before it is
-        run again. A block counts for readers as soon as its instant completes on the data timeline, regardless of its
-        writer; and where that is gone there, once it is completed here: `check` raises, right before, where the instant
-        may have been rolled back. Raises ConflictError when another attempt's deltacommit, unfinished rollback or block
-        is there, or appears meanwhile.
+        """Writes deltacommit `instant` like `write`, where the metadata table may have nothing else of the instant:
+        before it is run again, the instant is rolled back there. A block of any writer counts for readers as soon as
+        its instant completes on the data timeline. Where the data timeline no longer has the instant, the block counts
+        as soon as the deltacommit completes here: right before that, `check` raises if the instant may have been rolled
+        back. Raises ConflictError when another attempt's deltacommit, unfinished rollback or block is there or appears.
         """
         timeline = self.metadata_timeline.active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
@@ -188,7 +187,7 @@ class DeltaWriter:
         )
 
     def _with_written(self, parts: Iterable[_Part], instant: str) -> list[_Part]:
-        """The parts with the log files in which they have blocks of the instant."""
+        """Returns the parts with `written`: the log files in which they have blocks of the instant."""
         if not self._by_instant:
             return [
                 replace(part, written=blocks_of(self.metadata_timeline.storage, part.place.logs, instant).live)
@@ -209,7 +208,7 @@ class DeltaWriter:
     def _refuse_newcomers(
         self, timeline: Timeline, instant: str, parts: Sequence[_Part], stats: Mapping[str, Iterable[WriteStat]]
     ) -> None:
-        """A log file that a process presumed dead wrote since our look must not count beside ours."""
+        """Raises ConflictError for a log file that a process presumed dead wrote since our look: it would count too."""
         known = {f"{ROOT}/{stat.path}" for items in stats.values() for stat in items}
         known.update(info.path for part in parts for info in part.place.logs)
         file_ids = {(part.place.partition, part.place.file_id) for part in parts}
@@ -228,7 +227,7 @@ class DeltaWriter:
                 raise _conflict("another attempt's block appeared in the metadata table", late[0].path)
 
     def _write_part(self, part: _Part, instant: str, schema: str, token: WriteToken) -> list[WriteStat]:
-        """Of records an earlier attempt's log file has all; of staged blocks it may have some, which stay."""
+        """Writes a part's log files; returns write stats. Earlier log files with all records or staged blocks stay."""
         known = {info.path for info in part.place.logs}
         place = replace(part.place, logs=(*part.place.logs, *(info for info in part.written if info.path not in known)))
         stat = partial(log_stat, metadata_instant=self._by_instant)
@@ -245,7 +244,7 @@ class DeltaWriter:
         return stats
 
     def _blocks(self, part: _Part, instant: str, schema: str) -> Iterator[tuple[bytes, int, int]]:
-        """The contents of the log files that are to be written, each with its records and deletions."""
+        """Yields the contents of the log files to write, each with the numbers of its records and deletions."""
         if (part.cells or part.deleted) and not part.written:
             yield self._encode(part, instant, schema), len(part.cells), len(part.deleted)
         for item in part.staged:

@@ -1,7 +1,8 @@
-"""The begin and the end of a metadata table, or of one index of it: `hoodie.properties` come first, and go first.
+"""The beginning and the end of a metadata table, or of one of its indexes. `hoodie.properties` is written first at the
+beginning, and changed or deleted first at the end.
 
-The properties of a new one are as Hudi of the data table's version writes them (HoodieTableConfig). Once it is dropped
-readers list the storage, and Hudi's next write rebuilds what it is configured to have
+A new metadata table has the properties that Hudi of the data table's version writes (HoodieTableConfig). After a drop
+readers list the storage, and Hudi's next write rebuilds the partitions that its options name
 (HoodieTableMetadataUtil.deleteMetadataTable, deleteMetadataTablePartition).
 """
 
@@ -49,7 +50,7 @@ _PAYLOAD_BASED: Final = "00000000-0000-0000-0000-000000000000"
 
 
 def metadata_properties(config: TableConfig) -> dict[str, str]:
-    """Of the metadata table of a data table: without database and partition fields."""
+    """Returns the properties of a data table's metadata table, which has no database and no partition fields."""
     features = config.features
     name = f"{config.name}{_SUFFIX}"
     common = {
@@ -89,14 +90,14 @@ def write_metadata_properties(storage: Storage, config: TableConfig) -> None:
 
 
 def drop_metadata_table(storage: Storage) -> TableConfig:
-    """Returns the table's properties without it. The caller holds the table lock."""
+    """Drops the metadata table; returns the table's properties without it. The caller holds the table lock."""
     config = update_properties(storage, {METADATA.name: "", METADATA_INFLIGHT.name: ""})
     _delete_folders(storage)
     return config
 
 
 def remove_dropped(storage: Storage, config: TableConfig) -> bool:
-    """Deletes what a crash left of a drop; False when there is nothing. The caller holds the table lock."""
+    """Finishes a drop that a crash interrupted; returns False when there is none. The caller holds the table lock."""
     if not is_drop_unfinished(storage, config):
         return False
     _delete_folders(storage)
@@ -104,7 +105,7 @@ def remove_dropped(storage: Storage, config: TableConfig) -> bool:
 
 
 def is_drop_unfinished(storage: Storage, config: TableConfig) -> bool:
-    """Whether a crash interrupted the drop of a metadata table: its properties are missing."""
+    """Returns whether a crash interrupted the drop of a metadata table: its properties are missing."""
     if config.metadata_partitions or config.metadata_partitions_inflight or storage.exists(_PROPERTIES):
         return False
     return bool(storage.list_folders(ROOT))
@@ -112,14 +113,14 @@ def is_drop_unfinished(storage: Storage, config: TableConfig) -> bool:
 
 def _delete_folders(storage: Storage) -> None:
     storage.delete(_PROPERTIES)
-    # Its timeline next: Hudi clears the folder of a partition that it rebuilds, but would continue a timeline that a
+    # The timeline is next: Hudi clears the folder of a partition that it rebuilds, but would continue a timeline that a
     # crash left.
     storage.delete_folder(f"{ROOT}/.hoodie")
     storage.delete_folder(ROOT)
 
 
 def drop_partitions(storage: Storage, config: TableConfig, partitions: Collection[str]) -> TableConfig:
-    """With those made of them; with `files` the whole metadata table. `config` is as loaded under the lock."""
+    """Drops partitions and dependents; `files` means all. Returns the properties. `config`: loaded under the lock."""
     if FILES_PARTITION in partitions:
         return drop_metadata_table(storage)
     partitions = with_dependents(partitions)
@@ -136,5 +137,5 @@ def drop_partitions(storage: Storage, config: TableConfig, partitions: Collectio
 
 
 def with_dependents(partitions: Collection[str]) -> frozenset[str]:
-    """With those that go with them: `partition_stats` with `column_stats`."""
+    """Returns `partitions` and those that depend on them: `partition_stats` depends on `column_stats`."""
     return frozenset(partitions).union(*(MADE_OF.get(name, ()) for name in partitions))

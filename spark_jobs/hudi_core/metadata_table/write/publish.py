@@ -41,17 +41,20 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MetadataPublisher:
-    """Keeps the metadata table consistent while a service changes the data table. Every method that writes is called
-    under the table lock, before the action completes on the data timeline, and may be repeated after a crash with the
-    same arguments. The action is pending on the data timeline meanwhile, and an instant that is rolled back leaves it
-    only afterwards: of what is not pending there, readers count what the metadata table completed. Call the `check_`
-    methods before anything is written to the data table. Memory: the records of one action as encoded cells: some 300
-    bytes per deleted file, and 600 for each deletion of statistics or filters (file_statistics.MAX_DELETIONS). Of a
-    commit, some 600 for each column of each file that it wrote, each file's bloom filter as text (430 KB with Hudi's
-    defaults), and the ranges of one partition's files (remaining_files.RemainingFiles). Of a prepared commit 600 for
-    each column of each data partition, and one staged log file at a time (row_exchange.LOG_BYTES), however many rows
-    and files it wrote. `config` lists a metadata table. `token` makes the names of log files this attempt's own.
-    `settings` are the options of the run, Hudi's names. `schema` is the table's behind a commit that changes it.
+    """Keeps the metadata table consistent while a service changes the data table. The caller calls every method that
+    writes under the table lock, before the action completes on the data timeline, and may repeat it after a crash with
+    the same arguments. The action is pending on the data timeline meanwhile, and an instant that is rolled back leaves
+    the data timeline only afterwards: an instant that is not pending there counts for readers where the metadata table
+    completed it. Call the `check_` methods before anything is written to the data table.
+
+    Memory: the records of one action as encoded cells: some 300 bytes per deleted file, and 600 for each deletion of
+    statistics or filters (file_statistics.MAX_DELETIONS). For a commit it is some 600 bytes for each column of each
+    written file, each file's bloom filter as text (430 KB with Hudi's defaults), and the ranges of one partition's
+    files (remaining_files.RemainingFiles). For a prepared commit it is 600 bytes for each column of each data
+    partition, and one staged log file at a time (row_exchange.LOG_BYTES), for any number of rows and files.
+
+    `config` lists a metadata table. `token` makes the names of log files unique to this attempt. `settings` are the
+    options of the run, by Hudi's names. `schema` is the table's schema after a commit that changes it.
     """
 
     storage: Storage
@@ -62,8 +65,9 @@ class MetadataPublisher:
     schema: AvroSchema | None = None
 
     def check(self, *, deletes: bool = False) -> None:
-        """MetadataUnavailableError, StorageNotFoundError for no file groups, UnsupportedError for an unknown type. With
-        `deletes` only those partitions need file groups that publish_deletes writes to.
+        """Raises MetadataUnavailableError without a readable metadata table, StorageNotFoundError for a partition
+        without file groups, UnsupportedError for an unknown type. With `deletes` only the partitions that
+        publish_deletes writes to need file groups.
         """
         timeline = MetadataTableSnapshot(self.storage, self.config, Timeline()).timeline
         table = self._table()
@@ -72,9 +76,9 @@ class MetadataPublisher:
                 self._metadata_timeline.latest_slices(timeline, name)
 
     def check_commit(self) -> StatisticsRequirements:
-        """As check, for publish_commit, whose requirements it returns. Also raises UnsupportedError for a partition
-        that this release cannot update; ConflictError for one that is to be built and has no file groups yet: its
-        builder would assume that this commit is in it.
+        """Checks like check, for publish_commit, and returns commit_requirements. Also raises UnsupportedError for a
+        partition that this release cannot update, and ConflictError for a partition whose build has begun and has no
+        file groups yet: its builder would assume that this commit is in it.
         """
         absent = sorted(self.config.metadata_partitions_inflight - self._recorded.metadata_partitions)
         if absent:
@@ -88,7 +92,7 @@ class MetadataPublisher:
         return self.commit_requirements()
 
     def commit_requirements(self) -> StatisticsRequirements:
-        """The statistics that publish_commit needs of each file that a commit writes. Errors as check_commit."""
+        """Returns the statistics of a written file for publish_commit. Raises UnsupportedError like check_commit."""
         return self._partition_types.requirements()
 
     def publish_commit(
@@ -101,15 +105,15 @@ class MetadataPublisher:
         rows: Prepared | None = None,
     ) -> None:
         """Writes and completes deltacommit `instant` of a commit. `written` are the statistics of its base and log
-        files, or what prepare_commit staged of them: then staged blocks are copied, and only the listing and the ranges
-        of partitions are made. `requested` is the result of commit_requirements, `rows` what was staged for row-level
-        indexes.
+        files, or the result of prepare_commit for them: then the method copies staged blocks, and makes only the
+        listing and the ranges of partitions. `requested` is the result of commit_requirements, `rows` are the staged
+        blocks of row-level indexes.
 
-        Nothing else of `instant` may be in the metadata table: it is not repeated after a crash, but after a rollback.
-        Raises ConflictError when something is there or appears, when the requirements of an index have grown, or an
-        index with staged blocks was rebuilt: its keys are in other file groups. The table lists the same indexes as
-        then. `check` is called right before the deltacommit is completed: readers count one whose instant is not on the
-        data timeline.
+        Nothing else of `instant` may be in the metadata table: after a crash the call is repeated only after a
+        rollback. Raises ConflictError when something of the instant is there or appears, when the requirements of an
+        index have grown, or when an index with staged blocks was rebuilt: its keys are in other file groups. The table
+        lists the same indexes as at the preparation. `check` is called right before the deltacommit completes: readers
+        also count a deltacommit whose instant is not on the data timeline.
         """
         files = written if isinstance(written, Prepared) else Prepared({}, {}, tuple(written))
         staged = {**self._staged(files), **self._staged(rows)}
@@ -121,9 +125,9 @@ class MetadataPublisher:
     def prepare_commit(
         self, instant: str, files: Sequence[DataFileRef], requested: StatisticsRequirements, workers: Workers
     ) -> Prepared:
-        """Lets executors stage the records of `files` of a commit for publish_commit. The lock is not held. They are
-        in the instant's folder, which the caller deletes when the instant is over, and before it tries again
-        (staged_logs.forget_staged). Errors as prepare_files and commit_requirements.
+        """Lets executors stage the records of a commit's `files` for publish_commit, without the table lock. The staged
+        blocks are in the instant's folder, which the caller deletes when the instant is over, and before another
+        attempt (staged_logs.forget_staged). Raises the errors of prepare_files and commit_requirements.
         """
         groups = self.file_groups(self._partition_types.from_files())
         staging = workers.staging_target(self._metadata_timeline, instant)
@@ -149,7 +153,7 @@ class MetadataPublisher:
         return prepared.staged
 
     def publish_deletes(self, instant: str, changes: FileChanges) -> None:
-        """Writes and completes deltacommit `instant` of a clean: the files of its plan, there or not, are gone."""
+        """Writes and completes deltacommit `instant` of a clean: it unlists the files of the plan, existing or not."""
         records = clean_updates(instant, changes, self._recorded.metadata_partitions, self._table())
         self._writer.write(instant, records)
 
@@ -157,10 +161,9 @@ class MetadataPublisher:
         self._rollback.check(failed)
 
     def roll_back(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
-        """Rolls instant `failed` back in every partition, as part of the data table's rollback `rollback`.
-        `changes.written` are, in version 6, the log files in the rollback's metadata: those of its command blocks, and
-        those of the failed commit; `changes.deleted` what it deleted. Later versions need neither. Raises as
-        check_roll_back, before anything is written.
+        """Rolls instant `failed` back in every partition, as part of the data table's rollback `rollback`. In version
+        6, `changes.written` are the log files in the rollback's metadata (command blocks and failed commit), and
+        `changes.deleted` the files that it deleted. Later versions need neither. First raises check_roll_back's errors.
         """
         self._rollback.run(failed, rollback, changes)
         forget_staged(self.storage, failed)
@@ -169,9 +172,9 @@ class MetadataPublisher:
         return self._rollback.footprint(instant)
 
     def prepare_restore(self, target: str) -> TableConfig:
-        """Drops partitions that cannot be restored to `target`, a completed instant, before a restore starts. The whole
-        metadata table where it was compacted or initialized since, as Hudi does; else the indexes that were or are
-        being built since. Returns the new properties; without `files` in them there is nothing to restore.
+        """Drops the partitions that cannot be restored to `target`, a completed instant, before a restore. Like Hudi,
+        it drops the metadata table where it was compacted or initialized after `target`; else it drops the indexes that
+        were built after `target` or are being built. Returns the new properties; without `files` nothing is left.
         """
         reach = reach_of(self.storage, self.config, self._metadata_timeline, target)
         if reach.reason is not None:
@@ -186,9 +189,9 @@ class MetadataPublisher:
         return drop_partitions(self.storage, self.config, reach.late)
 
     def restore(self, target: str, restore: str) -> TableConfig:
-        """Restores the metadata table to what it was after `target`, as part of the data table's pending restore
-        `restore`. Called when the data table's files are as the restore leaves them. What cannot go back is dropped as
-        in prepare_restore, and all of it where a file to list lost bytes. Returns the properties as they are then.
+        """Restores the metadata table to its state after `target`, as part of the data table's pending restore
+        `restore`. The data table's files are already restored. Drops partitions that cannot be restored, like
+        prepare_restore, and the whole metadata table where a file to list lost bytes. Returns the new properties.
         """
         config = self.prepare_restore(target)
         if FILES_PARTITION in config.metadata_partitions:
@@ -200,12 +203,14 @@ class MetadataPublisher:
         return config
 
     def latest_compaction(self) -> str | None:
-        """Of the metadata table, if any: data instants may be archived before its requested time."""
+        """Returns the requested time of the metadata table's latest compaction; older data instants may be archived."""
         found = latest_compaction(self._metadata_timeline.active.load())
         return None if found is None else found.requested_time
 
     def _widen_ranges(self, instant: str, metadata: CommitMetadata, written: Sequence[FileStatistics]) -> None:
-        """Those that Hudi 1.0 narrowed while a compaction was pending: under its instant that would be beneath them."""
+        """Widens, after a compaction, the ranges that Hudi 1.0 narrowed while the compaction was pending. The records
+        need a new instant: under the compaction's own instant they would merge beneath the narrow ranges.
+        """
         later = self._metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT).after(instant)
         if metadata.operation_type != Operation.COMPACT or not len(later):
             return
@@ -224,7 +229,7 @@ class MetadataPublisher:
 
     @cached_property
     def _recorded(self) -> TableConfig:
-        """With those being built that have file groups: they are complete only with the writers' records."""
+        """The properties, with the partitions that are being built and have file groups: they need writers' records."""
         building = {
             name for name in self.config.metadata_partitions_inflight if self.storage.list_files(f"{ROOT}/{name}")
         }

@@ -1,5 +1,5 @@
-"""The files that hold a partition's rows beside those of a commit, and their statistics in the indexes: both are merged
-into the statistics of whole partitions (HoodieMetadataWriteUtils.getFilesToFetchColumnStats).
+"""The files of a partition that remain beside a commit's own files, and their statistics in the indexes. The statistics
+of both make the ranges of whole partitions (HoodieMetadataWriteUtils.getFilesToFetchColumnStats).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _READERS = 16
 
 
 class RemainingFiles:
-    """Of each partition that a commit writes to, the other files after it. The caller holds the table lock."""
+    """The other files, after a commit, of each partition that it writes to. The caller holds the table lock."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class RemainingFiles:
         metadata: CommitMetadata,
         listing: FileListing | None = None,
     ) -> None:
-        """`listing`, of a commit that has completed already: the existing files, including its files."""
+        """Takes `listing` for a commit that has completed: the existing files, with its own files."""
         self._instant = instant
         self._has_completed = listing is not None
         self._replaced = metadata.replaced_file_ids or {}
@@ -63,7 +63,9 @@ class RemainingFiles:
         return self._indexes[name]
 
     def of(self, partition: str) -> list[DataFileRef]:
-        """A base file that the commit writes takes the place of what was there, but for logs on top of it already."""
+        """Returns the other files of a partition. A base file that the commit writes replaces the file group's older
+        files, but not log files that were already written on top of the new base file.
+        """
         slices = self._view.latest_merged_slices(partition)
         stats = self.written.get(partition, ())
         if self._has_completed:
@@ -80,7 +82,7 @@ class RemainingFiles:
         return found
 
     def _on_top(self, item: FileSlice) -> FileSlice | None:
-        """The slice that the pending compaction of a file group started for later logs, if the commit is that."""
+        """Returns the slice that this commit, a pending compaction, has started for later log files; else None."""
         group = self._view.file_group(item.file_group)
         latest = None if group is None else group.latest_slice()
         return latest if latest is not None and latest.base_instant == self._instant else None
@@ -89,7 +91,7 @@ class RemainingFiles:
 def remaining_of(
     files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
 ) -> Callable[[str], tuple[FileStatistics, ...] | None]:
-    """CommitUpdate.remaining of one partition type; a file of which its index lacks something is read."""
+    """Returns CommitUpdate.remaining for one partition type. It reads a file where the index lacks something of it."""
     expression = partition_type.needs.expression
     columns = requirements.columns if expression is None else ()
     expressions = () if expression is None else (expression,)
@@ -113,7 +115,7 @@ def remaining_of(
 def recorded_of(
     files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
 ) -> Callable[[str], Mapping[str, ColumnRange] | None]:
-    """CommitUpdate.recorded of one partition type: its index's records of whole partitions."""
+    """Returns CommitUpdate.recorded for one partition type: its index's records of whole partitions."""
     expression = partition_type.needs.expression
     columns = requirements.columns if expression is None else (expression.column,)
 
@@ -130,9 +132,10 @@ def recorded_of(
 def remaining_statistics(
     index: MetadataPartition[ColumnStats], partition: str, files: Iterable[DataFileRef], columns: Sequence[str]
 ) -> tuple[list[FileStatistics], list[DataFileRef]]:
-    """Of files of one partition: the statistics that the index has completely, and the files that must be read.
-    Complete are ranges of all `columns` with their bounds: some writer omitted the others, or the column was added
-    after the file. None of them may be false (range_merge). One prefix lookup per column. Memory: its records.
+    """Returns, for files of one partition, the statistics that the index has completely, and the files that must be
+    read. Statistics are complete with ranges of all `columns`, with their bounds, of which none may be false
+    (range_merge). A range may be missing because a writer omitted it, or because the column was added after the file.
+    Makes one prefix lookup per column. Memory: its records.
     """
     by_name = {file.name: file for file in files}
     found: dict[str, dict[str, ColumnRange]] = {name: {} for name in by_name}
@@ -150,12 +153,12 @@ def remaining_statistics(
 def remaining_expressions(
     index: MetadataPartition[ColumnStats], name: str, partition: str, files: Iterable[DataFileRef], column: str
 ) -> tuple[list[FileStatistics], list[DataFileRef]]:
-    """The same of expression index `name` over `column`: files without rows, of which it has no record, are read."""
+    """Returns the same for the expression index `name` over `column`; files without rows lack a record and are read."""
     by_name = {file.name: file for file in files}
     found = {
         file: FileStatistics(by_name[file], expressions={name: stored})
         for file, stored in _ranges(index, partition, by_name, [column])
-        # Values are counted without the nulls here: a range without bounds and values is that of nulls alone.
+        # `value_count` is without nulls here: a range without bounds and values is a range of nulls only.
         if stored.least is not None or not stored.value_count
     }
     return list(found.values()), [file for file in by_name.values() if file.name not in found]

@@ -1,10 +1,9 @@
-"""Restores the metadata table to an earlier instant, as part of a restore of the data table. Where it cannot go
-back, restore_reach says what is dropped instead.
+"""Restores the metadata table to an earlier instant, with the data table. restore_reach says what is dropped instead.
 
-As HoodieBackedTableMetadataWriter.update(HoodieRestoreMetadata): a restore of the metadata table, at a new instant,
-rolls back its instants after the target; then a later deltacommit makes `files` what the storage holds, since the
-cleans were rolled back with the rest. In layout 1 the blocks of deltacommits are rolled back by command blocks and the
-slices of compactions deleted; in layout 2 all files are deleted.
+It works like HoodieBackedTableMetadataWriter.update(HoodieRestoreMetadata). A restore of the metadata table, at a new
+instant, rolls back the instants after the target. Then a later deltacommit gives `files` the content of the storage,
+since the cleans were rolled back, too. In layout 1 command blocks roll back the blocks of deltacommits, and the file
+slices of compactions are deleted; in layout 2 all files are deleted.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _COMPACTING = frozenset({Action.COMMIT, Action.COMPACTION})
 
 @dataclass(frozen=True, slots=True)
 class _RolledBack:
-    """Of one instant: files deleted, log files of command blocks, and those whose blocks these roll back."""
+    """One instant's rollback: deleted files, log files of command blocks, and those whose blocks they roll back."""
 
     deleted: list[FileInfo] = field(default_factory=list)
     commands: list[FileInfo] = field(default_factory=list)
@@ -62,8 +61,8 @@ class MetadataRestore:
     token: WriteToken
 
     def run(self, target: str, restore: str) -> None:
-        """Goes back to `target` as part of the data table's pending restore `restore`; continues an earlier attempt.
-        Under the table lock; the table can go back there, and the data table's files are as the restore leaves them.
+        """Restores the metadata table to `target` as part of the data table's pending restore `restore`; continues an
+        earlier attempt. Under the table lock; `target` is in reach, and the data table's files are already restored.
         """
         found = self._of_restore(self.metadata_timeline.active.load(), Action.RESTORE, restore)
         if found is None or not found.is_completed:
@@ -71,7 +70,7 @@ class MetadataRestore:
         self._sync(restore)
 
     def _of_restore(self, timeline: Timeline, action: str, after: str) -> Instant | None:
-        """The metadata table's instant of the pending restore: no other writer creates one meanwhile."""
+        """Returns the metadata table's instant of the pending restore, which no other writer creates meanwhile."""
         data = ActiveTimeline(self.storage, self.config).load()
         return (
             timeline.of_actions(action)
@@ -119,11 +118,11 @@ class MetadataRestore:
 
     def _roll_back(self, planned: Sequence[RestoredInstant], restore: str) -> Mapping[str, _RolledBack]:
         """Deletes the files of the instants, rolls back their blocks in other files, then deletes the instants: newest
-        first. They stop being completed before any file goes, so that no reader misses one. A compaction is removed
-        completely before an older one is changed: Hudi reads no table with two pending ones of a file group
-        (CompactionUtils.getAllPendingCompactionOperations). It stays pending until its base files are gone, as Hudi
-        counts log files to the slice of a base file that is there. In layout 1 compactions go before any command is
-        written, since new log files join the slice that a pending one starts.
+        first. An instant stops being completed before its files are deleted, so that no reader misses a file. A
+        compaction is removed completely before an older one is changed: Hudi cannot read a table with two pending
+        compactions of a file group (CompactionUtils.getAllPendingCompactionOperations). The compaction stays pending
+        until its base files are deleted, since Hudi counts log files to the file slice of an existing base file. In
+        layout 1 compactions go before any command is written, since new log files join the file slice that one starts.
         """
         done = {item.time: _RolledBack() for item in planned}
         for info, instant in files_written_by(self.storage, frozenset(done)):
@@ -183,12 +182,11 @@ class MetadataRestore:
 
 
 def sync_changes(storage: Storage, config: TableConfig, data_timeline: Timeline, restore: str) -> FileChanges:
-    """The differences of the storage from `files` (fetchOutofSyncFilesRecordsFromMetadataTable): files of listed
-    partitions that are not listed, listed files that are gone, and partitions that are gone as a whole. Counted are
-    data files of instants up to `restore`, the data table's pending restore, that are not pending themselves: others
-    are not the table's (DirectoryInfo). In layout 1 a log file that carries the instant of a pending compaction holds
-    what was written since. One listing of the storage, and the commits of the timeline. Raises CutFileError for a file
-    to list that lost bytes.
+    """Returns the differences between the storage and `files` (fetchOutofSyncFilesRecordsFromMetadataTable): files of
+    listed partitions that are not listed, listed files that are gone, and partitions that are gone. A data file counts
+    when its instant is not pending and at most `restore`, the data table's pending restore: other files are not the
+    table's (DirectoryInfo). In layout 1 a log file with the instant of a pending compaction counts, too: it has the
+    later writes. Makes one listing, and reads the commits. Raises CutFileError for a file that lost bytes.
     """
     listing = StorageListing(storage)
     existing = frozenset(listing.partitions())

@@ -1,10 +1,9 @@
-"""How far back the metadata table can go, and which of its indexes go with it
-(BaseHoodieWriteClient.restoreToSavepoint); which partitions were initialized after a commit, and may contain it without
-its deltacommit. What goes back: restore.py.
+"""How far back the metadata table can be restored, and which of its indexes are dropped for that
+(BaseHoodieWriteClient.restoreToSavepoint). Also which partitions were initialized after a commit, and may contain it
+without its deltacommit.
 
-A rollback rolls back the deltacommit of its instant, and nothing else. Such a partition would keep records of deleted
-files and of keys without rows. Hudi does not check this (HoodieBackedTableMetadataWriter.validateRollback checks
-compactions only).
+A rollback rolls back only the deltacommit of its instant. So such a partition would keep records of deleted files and
+of keys without rows. Hudi does not check this (validateRollback checks only compactions).
 """
 
 from __future__ import annotations
@@ -29,16 +28,15 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 _FIRST_LOG = WriteToken(0, 0, 0)
-"""Of the log file with which a file group starts (HoodieBackedTableMetadataWriter.initializeFileGroups)."""
+"""The write token of a file group's first log file (HoodieBackedTableMetadataWriter.initializeFileGroups)."""
 _WRITES = COMMIT_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION}
 
 _COMMIT_TIME: Final = re.compile(rb"^commitTime=(\d+)\s*$", re.MULTILINE)
 
 
 def columns_came_with(metadata_timeline: MetadataTimeline, instants: Iterable[Instant]) -> bool:
-    """Whether one of `instants`, of the metadata table, wrote statistics of files without a listing, as no action of
-    the data table does. A rollback of it leaves an index without columns of its definition: Hudi's readers take these
-    for null.
+    """Returns whether one of the metadata table's `instants` wrote statistics of files without a listing: such an
+    instant added columns. Its rollback leaves an index without columns of its definition, which Hudi reads as null.
     """
     for item in instants:
         if item.action == Action.DELTA_COMMIT and item.is_completed:
@@ -51,11 +49,11 @@ def columns_came_with(metadata_timeline: MetadataTimeline, instants: Iterable[In
 def initialized_since(
     storage: Storage, config: TableConfig, metadata_timeline: MetadataTimeline, commit: Instant
 ) -> frozenset[str]:
-    """The partitions, listed or being built, that were initialized, or got columns, when the completed `commit` may
-    have been complete. One listing of each. In layout 1 a partition is initialized at the latest completed instant of
-    the data table and a suffix; in layout 2 the completion time of its deltacommit decides. One that was archived, like
-    one whose first slices were cleaned, is an older one: compactions since are checked by rollback.MetadataRollback.
-    Raises MetadataUnavailableError where there is no metadata table.
+    """Returns the partitions, listed or being built, that were initialized, or got columns, when the completed `commit`
+    may already have been complete. One listing of each. In layout 1 a partition is initialized at the latest completed
+    instant of the data table and a suffix; in layout 2 the completion time of its deltacommit decides. A partition
+    whose deltacommit was archived, or whose first file slices were cleaned, is older; rollback.MetadataRollback checks
+    the compactions since then. Raises MetadataUnavailableError without a metadata table.
     """
     timeline = metadata_timeline.active.load()
     names = config.metadata_partitions | config.metadata_partitions_inflight
@@ -70,7 +68,7 @@ def _initialized_since(
     files = data_files(metadata_timeline.storage.list_files(f"{ROOT}/{partition}"))
     first = min((name.instant for _, name in files), default=None)
     if first is None:
-        return False  # its building has not come to a file group
+        return False  # its build has no file group yet
     early = is_early(first)
     if early or not metadata_timeline.features.completion_time_in_name:
         time = initialized_at(metadata_timeline.storage, partition) if early else first
@@ -83,7 +81,7 @@ def _initialized_since(
 
 
 def initialized_at(storage: Storage, partition: str) -> str:
-    """The instants.initialization_time of an early instant's partition. CorruptFileError where it is not there."""
+    """Reads the initialization_time of a partition with an early base instant. Raises CorruptFileError if absent."""
     path = join(f"{ROOT}/{partition}", PARTITION_METADATA)
     try:
         found = _COMMIT_TIME.search(storage.read(path))
@@ -98,9 +96,9 @@ def initialized_at(storage: Storage, partition: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a restore of the data table to an instant means for the metadata table. `reason`: why it cannot go back
-    there and must be dropped, if so. `late` are partitions that were built after that instant, or are being built, or
-    got columns since: they must be dropped (Hudi keeps them, and they then hide rows).
+    """The consequences of a data table's restore for the metadata table. `reason` says why the metadata table cannot be
+    restored to the instant and must be dropped; None: it can. `late` are the partitions that were built after the
+    instant, are being built, or got columns since: they must be dropped (Hudi keeps them, and then they hide rows).
     """
 
     reason: str | None
@@ -130,7 +128,7 @@ def reach_of(storage: Storage, config: TableConfig, metadata_timeline: MetadataT
         return Reach(f"it was built after {target}, or what it held then was cleaned")
     listed = config.metadata_partitions | config.metadata_partitions_inflight
     dropped = listed & (late | config.metadata_partitions_inflight)
-    # Such an index cannot go alone without losing its definition.
+    # An index that needs a definition cannot be dropped alone: it would lose the definition.
     defined = sorted(filter(needs_definition, dropped))
     if defined:
         return Reach(f"{', '.join(defined)} was built after {target}")
@@ -138,7 +136,7 @@ def reach_of(storage: Storage, config: TableConfig, metadata_timeline: MetadataT
 
 
 def completed_at(metadata_timeline: MetadataTimeline, timeline: Timeline, target: str) -> str | None:
-    """When `target` completed on the metadata timeline, which orders its instants; its requested time in layout 1."""
+    """Returns when `target` completed (layout 1: its requested time), which orders instants; None where unknown."""
     if not metadata_timeline.features.completion_time_in_name:
         return target
     found = timeline.find(target, Action.DELTA_COMMIT)
@@ -146,8 +144,8 @@ def completed_at(metadata_timeline: MetadataTimeline, timeline: Timeline, target
 
 
 def instants_after(metadata_timeline: MetadataTimeline, timeline: Timeline, target: str, until: str) -> list[Instant]:
-    """The writes of the metadata table after `target`, which completed at `until`; newest first
-    (RestorePlanActionExecutor). In layout 2 completion decides, except for compactions and for what is pending
+    """Returns the writes of the metadata table after `target`, which completed at `until`; newest first
+    (RestorePlanActionExecutor). In layout 2 completion decides, except for compactions and pending instants
     (RestoreInstantComparatorFactory).
     """
     by_completion = metadata_timeline.features.completion_time_in_name
@@ -168,9 +166,10 @@ def instants_after(metadata_timeline: MetadataTimeline, timeline: Timeline, targ
 def _no_longer_counted(
     config: TableConfig, metadata_timeline: MetadataTimeline, timeline: Timeline, later: Collection[Instant]
 ) -> str | None:
-    """A deltacommit that stays when `later` are rolled back, and whose blocks would not count then. In version 6 blocks
-    of instants that the data table has archived do not count (valid_instants): it archives what is compacted here, and
-    such a compaction may be among `later`. Hudi does not check this (BaseHoodieWriteClient.restoreToSavepoint).
+    """Returns a deltacommit that stays when `later` are rolled back, and whose blocks would then not count; None
+    without any. In version 6 blocks of instants that the data table has archived do not count (valid_instants). The
+    data table archives an instant when it is compacted here, and this compaction may be among `later`. Hudi does not
+    check this (BaseHoodieWriteClient.restoreToSavepoint).
     """
     gone = {item.requested_time for item in later}
     stays = [item for item in timeline.completed() if item.requested_time not in gone]
@@ -185,10 +184,10 @@ def _no_longer_counted(
 
 
 def _holds(metadata_timeline: MetadataTimeline, timeline: Timeline, partition: str, target: str, until: str) -> bool:
-    """Whether every file group of a partition that was there at the target has a slice started by then, and one
-    existed. In layout 2 the completion of the deltacommit that created a partition says when it was built. One that was
-    archived is older than the timeline. A partitioned record index gets file groups with each new data partition: those
-    of a later one are deleted.
+    """Returns whether a partition existed at the target, and every file group of that time has a file slice that
+    started by then. In layout 2 the completion of the deltacommit that created the partition says when it was built; an
+    archived deltacommit is older than the timeline. A partitioned record index gets file groups with each new data
+    partition; the file groups of a later data partition do not count: the restore deletes them.
     """
     storage, metadata_instant = metadata_timeline.storage, metadata_timeline.features.log_name_has_delta_commit
     groups: dict[str, list[BaseFileName | LogFileName]] = {}
@@ -201,7 +200,7 @@ def _holds(metadata_timeline: MetadataTimeline, timeline: Timeline, partition: s
         return False
 
     def begins(name: BaseFileName | LogFileName) -> bool:
-        """Whether a slice starts with this file; in layout 1 every file carries the instant of its slice."""
+        """Returns whether a file slice starts with this file. In layout 1 every file has the instant of its slice."""
         return not metadata_instant or isinstance(name, BaseFileName) or name.token == _FIRST_LOG
 
     if not groups or not all(

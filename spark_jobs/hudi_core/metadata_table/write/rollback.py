@@ -1,17 +1,17 @@
 """Rolls a failed instant back in the metadata table, as part of the data table's rollback
 (HoodieBackedTableMetadataWriter.update(HoodieRollbackMetadata)).
 
-For the data table's rollback R of a failed instant T the metadata table has a rollback where it holds something of T,
-`R` from version 8 on and `<R>006` in version 6, and T's deltacommit leaves its timeline. In version 6 deltacommit R
-comes first, with the log files that the data table's rollback wrote, or without files. Rollback R may complete on the
-data timeline only afterwards, because from then on readers count every block of T that is left
+Let R be the data table's rollback of a failed instant T. Where the metadata table has something of T, it gets a
+rollback, `R` from version 8 on and `<R>006` in version 6, and T's deltacommit is removed from its timeline. In version
+6 deltacommit R comes first, with the log files that the data table's rollback wrote, or without files. Rollback R may
+complete on the data timeline only after that, because then readers count every block of T that is left
 (HoodieTableMetadataUtil.getValidInstantTimestamps).
 
-From version 8 on the files that T wrote, which carry it in their names, are deleted (ListingBasedRollbackStrategy of
-Hudi 1.x). In version 6 command blocks roll back its blocks, with the same bytes as Hudi 0.15: in every file group with
-blocks of T a command block `.log.<N+1>_1-0-1` comes behind them, then T's deltacommit is removed. Beyond Hudi: where
-T's deltacommit is inflight without its block, its writer may be slow. A command one version further on awaits the
-block: the writer chose its log's version at its start, so the block precedes the command in any case.
+From version 8 on the files that T wrote, with T in their names, are deleted (ListingBasedRollbackStrategy of Hudi 1.x).
+In version 6 command blocks roll back T's blocks, with the same bytes as Hudi 0.15: in every file group with blocks of T
+a command block `.log.<N+1>_1-0-1` follows them; then T's deltacommit is removed. One step is not in Hudi: where T's
+deltacommit is inflight without its block, its writer may be slow. Then the command takes one version more, and awaits
+the block: the writer chose the version of its log file at its start, so the block precedes the command in any case.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _REBUILD = (
 
 @dataclass(frozen=True, slots=True)
 class FileDeletion:
-    """Of metadata tables whose log files carry the instant that writes them."""
+    """The rollback by deleted files, for metadata tables whose log files have the instant that writes them."""
 
     metadata_timeline: MetadataTimeline
 
@@ -77,8 +77,8 @@ class FileDeletion:
         return files, [RollbackStep(_partition_of(info), delete=(plan_address(storage, info.path),)) for info in files]
 
     def roll_back(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
-        """Deletes the files. First the instant stops being completed, so that no reader misses one. Raises
-        ConflictError where its writer, presumed dead, wrote more meanwhile.
+        """Deletes the files of `failed`. Before that, the instant stops being completed, so that no reader misses a
+        file. Raises ConflictError where its writer, presumed dead, wrote more meanwhile.
         """
         active = self.metadata_timeline.active
         active.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
@@ -94,7 +94,7 @@ class FileDeletion:
 
 @dataclass(frozen=True, slots=True)
 class CommandBlocks:
-    """Of metadata tables whose log files carry the base instant of their slice."""
+    """The rollback by command blocks, for metadata tables whose log files have the base instant of their file slice."""
 
     metadata_timeline: MetadataTimeline
 
@@ -103,7 +103,7 @@ class CommandBlocks:
         return self.metadata_timeline.storage
 
     def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackStep]]:
-        """The log files in which blocks of `failed` count, and steps that roll them back: a look at their headers."""
+        """Returns the log files in which blocks of `failed` count, and the steps of a rollback. Reads block headers."""
         groups = self._groups(timeline, failed)
         return [info for _, blocks in groups for info in blocks.live], [
             RollbackStep(
@@ -115,8 +115,8 @@ class CommandBlocks:
 
     def roll_back(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
         """Writes commands against blocks that count or may still come, then removes the deltacommit. Deltacommit R may
-        have joined a group since `files` were found, so the next versions are those of a new look. Raises ConflictError
-        where the instant's writer, presumed dead, wrote more meanwhile.
+        have written to a file group since `files` were found, so a new look gives the next log versions. Raises
+        ConflictError where the instant's writer, presumed dead, wrote more meanwhile.
         """
         timeline = self.metadata_timeline.active.load()
         awaited = self._awaited(timeline.find(failed, Action.DELTA_COMMIT))
@@ -126,7 +126,7 @@ class CommandBlocks:
             elif awaited(place) and all(by != rollback for _, by in blocks.commands):
                 append_command(self._storage, place, failed, rollback, behind=1)
         self.metadata_timeline.active.delete_instant(failed, Action.DELTA_COMMIT)
-        commands: list[FileInfo] = []  # those of an earlier attempt included
+        commands: list[FileInfo] = []  # also those of an earlier attempt
         for _, blocks in self._groups(self.metadata_timeline.active.load(), failed):
             if blocks.live:
                 raise _still_written(failed, blocks.live[0].path)
@@ -134,7 +134,9 @@ class CommandBlocks:
         return rolled_back_partitions(self._storage, (), commands, files)
 
     def _awaited(self, delta_commit: Instant | None) -> Callable[[LatestSlice], bool]:
-        """Whether an incomplete deltacommit's writer may still put a block there: in `files`, or named inflight."""
+        """Returns the function that says whether the writer of an incomplete deltacommit may still write a block to a
+        file slice: in `files`, and in file groups that the inflight file names.
+        """
         if delta_commit is None or delta_commit.is_completed:
             return lambda place: False
         active, named = self.metadata_timeline.active, set[tuple[str, str]]()
@@ -152,7 +154,7 @@ class CommandBlocks:
 
 
 def append_command(storage: Storage, place: LatestSlice, target: str, rollback: str, *, behind: int = 0) -> FileInfo:
-    """Appends a command block against `target`, as a separate log file, `behind` versions further on than the next."""
+    """Writes a command block against `target` as a new log file, `behind` versions above the next version."""
     block = rollback_command(rollback, target)
     name = place.next_log(ROLLBACK_TOKEN)
     path = metadata_path(replace(name, version=name.version + behind), place.partition)
@@ -161,14 +163,14 @@ def append_command(storage: Storage, place: LatestSlice, target: str, rollback: 
 
 
 def _still_written(failed: str, path: str) -> ConflictError:
-    """For a writer that writes `path` under the instant that is rolled back."""
+    """Returns the error for a writer that writes `path` under the instant that is rolled back."""
     message = f"something of the failed instant {failed} appeared while it was rolled back: its writer is still alive"
     remedy = "stop that writer, then run the instant again"
     return ConflictError(message, path=path, remedy=remedy)
 
 
 def files_written_by(storage: Storage, instants: frozenset[str]) -> list[tuple[FileInfo, str]]:
-    """The base and log files of all partitions whose names carry one of `instants`, each with that, by path."""
+    """Returns the base and log files of all partitions with one of `instants` in their names, each with its instant."""
     return [
         (info, name.instant)
         for partition in partition_folders(storage)
@@ -180,7 +182,7 @@ def files_written_by(storage: Storage, instants: frozenset[str]) -> list[tuple[F
 def rolled_back_partitions(
     storage: Storage, deleted: Sequence[FileInfo], commands: Sequence[FileInfo], failed_logs: Sequence[FileInfo]
 ) -> list[RollbackPartition]:
-    """Of each partition: files deleted, log files of command blocks, and those whose blocks these roll back."""
+    """Returns each partition's deleted files, log files of command blocks, and log files that these roll back."""
 
     def of(partition: str, files: Sequence[FileInfo]) -> list[FileInfo]:
         return [info for info in files if _partition_of(info) == partition]
@@ -206,9 +208,8 @@ def _sizes_by_address(storage: Storage, files: Iterable[FileInfo]) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What the metadata table, at `timeline`, holds of an instant: its deltacommit, an unfinished rollback of it, files
-    with blocks that count, and the steps that roll these back. True while there is something that a rollback must take
-    out.
+    """The traces of an instant in the metadata table at `timeline`: its deltacommit, an unfinished rollback, the files
+    with blocks that count, and the steps that roll these blocks back. True while something is left to roll back.
     """
 
     timeline: Timeline
@@ -227,7 +228,7 @@ class MetadataRollback:
     def __init__(
         self, storage: Storage, config: TableConfig, token: WriteToken, clock: InstantClock | None = None
     ) -> None:
-        """`token` is of the log file in `files` with the files of the data table's rollback."""
+        """Takes the `token` of the log file in `files` that lists the files of the data table's rollback."""
         self._storage = storage
         self._config = config
         self._metadata_timeline = MetadataTimeline(storage, config, clock)
@@ -242,14 +243,14 @@ class MetadataRollback:
         return (FileDeletion if self._deletes else CommandBlocks)(self._metadata_timeline)
 
     def footprint(self, failed: str) -> Footprint:
-        """One look at the timeline, and one at every partition."""
+        """Returns the traces of `failed`, by one look at the timeline and one at every partition."""
         timeline = self._metadata_timeline.active.load()
         live, requests = self._strategy.find(timeline, failed)
         pending = pending_rollback_of(self._metadata_timeline.active, timeline, failed)
         return Footprint(timeline, timeline.find(failed, Action.DELTA_COMMIT), pending, live, requests)
 
     def check(self, failed: str) -> Footprint:
-        """Raises TimelineError when a compaction has merged the failed instant: only a rebuild helps then."""
+        """Returns footprint. Raises TimelineError when a compaction has merged the instant: only a rebuild helps."""
         footprint = self.footprint(failed)
         if footprint:
             self._check_not_merged(footprint, failed)
@@ -257,9 +258,9 @@ class MetadataRollback:
 
     def run(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
         """Rolls `failed` back as part of the data table's rollback `rollback`; continues an earlier attempt. `changes`
-        as MetadataPublisher.roll_back. Blocks that a writer presumed dead wrote after the completed rollback are
-        removed under that rollback: they would count once the failed instant has left the data timeline. Raises
-        TimelineError as check, before anything is written; ConflictError when such a writer was active meanwhile.
+        as in MetadataPublisher.roll_back. Blocks that a writer presumed dead wrote after the completed rollback are
+        removed under that rollback: they would count when the failed instant has left the data timeline. Before it
+        writes anything, it raises TimelineError like check. Raises ConflictError when such a writer was active.
         """
         started = time.monotonic()
         active = self._metadata_timeline.active
@@ -296,9 +297,9 @@ class MetadataRollback:
         DeltaWriter(self._metadata_timeline, self._token).write(rollback, records)
 
     def _check_not_merged(self, footprint: Footprint, failed: str) -> None:
-        """HoodieBackedTableMetadataWriter.validateRollback: in layout 1 by requested times; in layout 2 a compaction
-        merges what was completed before it was requested. Hudi does not look at pending compactions; one whose plan
-        names the instant's logs would fail without them.
+        """Raises TimelineError when a compaction merges the instant (HoodieBackedTableMetadataWriter.validateRollback).
+        In layout 1 requested times decide; in layout 2 a compaction merges what completed before its request. Hudi does
+        not look at pending compactions, but a pending one whose plan names the instant's log files would fail.
         """
         written = failed
         if self._metadata_timeline.features.completion_time_in_name:

@@ -1,11 +1,11 @@
-"""Finished log blocks that executors write before a deltacommit starts, in a folder outside the table's partitions. A
-writer copies them under the table lock into log files of the current slices (delta_writer). A dead attempt leaves only
-such files.
+"""Stages log blocks: executors write finished blocks before a deltacommit starts, into a folder outside the table's
+partitions. Under the table lock, a writer copies them into log files of the present file slices (delta_writer). A dead
+attempt leaves only staged files.
 
-They hold the rows of row-level indexes, and for a commit the records of each of its files. Real writers roll pending
-deltacommits of the metadata table back as soon as they see them, so nothing of a commit may be there before the lock is
-held (docs/decisions/0010). An exchange reads each file once and brings its records to the file groups of the indexes;
-one more shard merges the statistics of each data partition's files, and only these reach the driver.
+The blocks have the rows of row-level indexes, and the records of each file of a commit. Hudi's writers roll pending
+deltacommits of the metadata table back as soon as they see them. So nothing of a commit may be in the metadata table
+before the lock is held (docs/decisions/0010). An exchange reads each file once and brings its records to the file
+groups of the indexes. One more shard merges the statistics of each data partition, for the driver.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import Storage
 
 STAGING: Final = ".hoodie/.airflow_hudi/metadata"
-"""Below it a folder for each instant, in that one for each attempt."""
+"""The folder of staged blocks: it has a folder for each instant, and in that one for each attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedLog:
-    """Where a log file's blocks lie, how many records and deletions they hold, and their bytes."""
+    """The staged blocks of one log file: their path, the numbers of records and deletions, and the size in bytes."""
 
     file_id: str
     path: str
@@ -53,7 +53,7 @@ class StagedLog:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """The tasks of one attempt: their engine, and how they open the table. `epoch` is the attempt's."""
+    """The tasks of one attempt: their engine, the attempt's `epoch`, and how they open the table."""
 
     engine: Engine
     epoch: int
@@ -81,7 +81,7 @@ def staging_folder(instant: str, epoch: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StagingTarget:
-    """Where the tasks of one attempt at an instant stage blocks. `schema` is that of stored records."""
+    """The place where the tasks of one attempt at an instant stage blocks. `schema` is the schema of stored records."""
 
     uri: str
     storage_options: Mapping[str, str]
@@ -99,7 +99,7 @@ class StagingTarget:
         conflict: Conflict | None,
         limit: int = LOG_BYTES,
     ) -> Iterator[StagedLog]:
-        """Stages the blocks of one file group, under names of this attempt; as row_exchange.log_contents."""
+        """Stages the blocks of one file group (row_exchange.log_contents), under names of this attempt."""
         storage = open_data_storage(self.uri, self.storage_options)
         contents = log_contents(partition, batches, self.instant, self.schema, conflict=conflict, limit=limit)
         token = f"{attempt.partition_id}-{attempt.stage_id}-{attempt.attempt_id}"
@@ -111,9 +111,9 @@ class StagingTarget:
 
 @dataclass(frozen=True, slots=True)
 class LogShards:
-    """Where the rows of a row-level index are staged: `file_ids` are in the order of shards, `others` are looked up for
-    a record index. `is_clustering`: a key that has rows in several file groups keeps one of its places, as 0.15.0 has
-    it; other changes would bring such rows, and are refused.
+    """The place where the rows of a row-level index are staged. `file_ids` are in the order of shards; `others` is used
+    for a record index. In a clustering (`is_clustering`) a key with rows in several file groups keeps one of its
+    places, as in Hudi 0.15.0; other changes that bring such rows are refused.
     """
 
     target: StagingTarget
@@ -125,9 +125,7 @@ class LogShards:
 
 @dataclass(frozen=True, slots=True)
 class StagedShard:
-    """Staged blocks of one file group, and how many deletions were left out (OtherPartitions); of the shard of data
-    partitions their merged statistics.
-    """
+    """A shard's result: staged blocks and the number of omitted deletions (OtherPartitions); or merged statistics."""
 
     logs: tuple[StagedLog, ...] = ()
     spared: int = 0
@@ -137,7 +135,7 @@ class StagedShard:
 def write_log_shard(
     shards: LogShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
 ) -> StagedShard:
-    """engine.protocol.Consume, given `shards`: stages the blocks of one file group."""
+    """Stages the blocks of one file group; with `shards` given it is an engine.protocol.Consume."""
     rows, target, others = shards.index.rows, shards.target, shards.others
     elsewhere = None if others is None else others.open(open_data_storage(target.uri, target.storage_options))
     if elsewhere is not None:
@@ -152,7 +150,7 @@ def staged_instants(storage: Storage) -> frozenset[str]:
 
 
 def forget_staged(storage: Storage, instant: str, *, up_to: int | None = None) -> None:
-    """Of attempts at an instant: all (under the lock, or when it is completed), or those `up_to` an epoch."""
+    """Deletes the staged blocks of an instant, or of attempts `up_to` an epoch; under the lock or after completion."""
     if up_to is None:
         storage.delete_folder(f"{STAGING}/{instant}")
         return
@@ -163,7 +161,7 @@ def forget_staged(storage: Storage, instant: str, *, up_to: int | None = None) -
 
 
 DRIVER_FILES: Final = 64
-"""Up to so many files the driver gets the statistics of each: with Hudi's defaults 430 KB for each filter."""
+"""For at most so many files, the driver gets the statistics of each; with Hudi's defaults 430 KB for each filter."""
 _UNIT_FILES: Final = 50
 _BATCH_BYTES: Final = 4 << 20
 _BATCH_ROWS: Final = 4096
@@ -174,9 +172,7 @@ Groups = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Staged blocks, and the ids of the file groups that they are for, by index; of files also the merged statistics of
-    each data partition (merge_statistics).
-    """
+    """Staged blocks and their file groups' ids, by index; for files of a commit also merged statistics by partition."""
 
     groups: Groups
     staged: Mapping[str, Sequence[StagedLog]]
@@ -185,7 +181,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class PrepareTarget:
-    """Where all tasks of a preparation stage, the statistics of each file, and the file groups."""
+    """The target of a preparation's tasks: where they stage, the statistics that they read, and the file groups."""
 
     staging: StagingTarget
     requirements: StatisticsRequirements
@@ -206,7 +202,7 @@ def prepare_files(
     groups: Groups,
 ) -> Prepared:
     """Stages the records of `files` for the indexes in `groups`: `column_stats`, `bloom_filters`, expression indexes.
-    Errors as Engine.exchange and read_file_statistics. Memory here: files' names, and the ranges of data partitions.
+    Raises the errors of Engine.exchange and read_file_statistics. Memory: names of files, ranges of data partitions.
     """
     target = PrepareTarget(staging, requirements, {name: tuple(groups[name]) for name in sorted(groups)})
     ordered = sorted(files, key=lambda item: (item.partition, item.name))
@@ -222,7 +218,9 @@ def prepare_files(
 
 
 def produce_file_records(unit: PrepareUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce. Memory: a batch of records, and the ranges of one data partition's files."""
+    """Yields the records of a unit's files, and the merged statistics of their partitions (engine.protocol.Produce).
+    Memory: a batch of records, and the ranges of one data partition's files.
+    """
     target, staging = unit.target, unit.target.staging
     storage, encoder = open_data_storage(staging.uri, staging.storage_options), RecordEncoder(staging.schema)
     groups, starts = target.groups, _starts(target.groups)
@@ -245,7 +243,9 @@ def produce_file_records(unit: PrepareUnit, attempt: TaskAttempt) -> Iterator[pa
 def stage_file_records(
     target: PrepareTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
 ) -> StagedShard:
-    """engine.protocol.Consume, given `target`: one file group; the last shard is that of the data partitions."""
+    """Stages the blocks of one file group; the last shard merges the statistics of data partitions. With `target` given
+    it is an engine.protocol.Consume.
+    """
     places = _shards(target.groups)
     if shard == len(places):
         return StagedShard(wholes=tuple(_wholes(batches)))
@@ -276,13 +276,13 @@ def _shards(groups: Groups) -> list[tuple[str, str]]:
 
 
 def _starts(groups: Groups) -> dict[str | None, int]:
-    """The first shard of each metadata partition, and under None that of the data partitions."""
+    """Returns the first shard of each metadata partition, and under None the shard of the data partitions."""
     counts = [len(groups[name]) for name in sorted(groups)]
     return dict(zip((*sorted(groups), None), accumulate(counts, initial=0), strict=True))
 
 
 class RecordRows:
-    """Rows of an exchange that wait for their batch, by metadata partition: the hash of the key gives their shard."""
+    """Rows of an exchange that wait for their batch, by metadata partition. The hash of a key gives its shard."""
 
     def __init__(self) -> None:
         self._hashed: dict[tuple[int, int], tuple[list[str], list[bytes]]] = {}
@@ -290,7 +290,7 @@ class RecordRows:
         self._count = 0
 
     def add(self, start: int, groups: int, key: str, value: bytes) -> Iterator[pa.RecordBatch]:
-        """Adds a row for one of `groups` shards from `start` on; the batches when they are full."""
+        """Adds a row for one of `groups` shards from `start` on. Yields the batches when they are full."""
         keys, values = self._hashed.setdefault((start, groups), ([], []))
         keys.append(key)
         values.append(value)

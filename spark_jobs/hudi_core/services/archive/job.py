@@ -1,10 +1,10 @@
-"""Moves instants from the timeline to the archive, in an order that a kill at any point cannot harm. Which instants are
-moved: planner.py.
+"""Moves instants from the timeline to the archive, in an order in which a kill at any point does no harm. planner.py
+says which instants are moved.
 
-Of each round the archive is written first. Then the pending files leave the timeline and, oldest first, the completed
-ones (HUDI-7207). So an instant is on the timeline, in the archive, or for a while in both; readers take one of the two.
-What an interrupted archival left in both is not written again: the next one only removes it from the timeline, also
-where fewer instants than the maximum are left.
+Each round writes the archive first. Then it removes the pending files from the timeline, and the completed ones, oldest
+first (HUDI-7207). So an instant is on the timeline, in the archive, or for a while in both; readers take one of the
+two. The next archival does not write again what an interrupted one left in both. It only removes those instants from
+the timeline, also where fewer instants than the maximum are left.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _NAMED = 10
 
 
 class ArchiveService(Service):
-    """Table versions 6, 8 and 9."""
+    """Archives tables of versions 6, 8 and 9."""
 
     name = "archive"
     has_instants = False
@@ -68,7 +68,7 @@ class ArchiveService(Service):
         return []
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """What `run_now` would archive, and what holds back the rest. Errors as it, and ConfigError, FormatError."""
+        """Returns what `run_now` would archive, and what keeps the rest. Raises as `look`; ConfigError, FormatError."""
         config = ArchiveConfig.of(context.options)
         plan, _ = look(context, config)
         if not plan.instants:
@@ -78,9 +78,9 @@ class ArchiveService(Service):
         return Scheduled(None, {"instants": instants, "by_action": counts, "held_by": plan.reason})
 
     def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> Result:
-        """Archives what may be archived, oldest first: one result each, or the reason why none may. Files are listed
-        before the lock is taken, and the rules applied again under it. Raises OrphanFilesError before anything is
-        written, LockError: what was archived until then stays so.
+        """Archives what may be archived, oldest first. Returns one result for each instant, or the reason why there is
+        none. Lists the files before it takes the lock, and applies the rules again under it. Raises OrphanFilesError
+        before anything is written, and LockError: instants that were archived until then stay archived.
         """
         config = ArchiveConfig.of(context.options)
         planned, findings = look(context, config)
@@ -92,7 +92,7 @@ class ArchiveService(Service):
 
 
 def look(context: TableContext, config: ArchiveConfig) -> tuple[ArchivePlan, Findings]:
-    """The plan now, and what files say. Raises OrphanFilesError where the options forbid an archival beside orphans."""
+    """Returns the plan and what files say. Raises OrphanFilesError where options forbid to archive beside orphans."""
     timeline = context.active.load()
     inputs = read_inputs(context, timeline, config)
     most, findings = find(context, timeline, inputs, config)
@@ -156,9 +156,9 @@ def _archive(
     if results:
         timeline = context.active.load()
         first = min(timeline.requested_times, default="")
-        # Older than the whole timeline and not on it: no run can come to them any more.
+        # These instants are before the whole timeline: no run can reach them any more.
         _remove_claims(context, (instant for instant in claimed if instant < first))
-        # Staged for the metadata table: under the lock none is added.
+        # Records that are staged for the metadata table. No process adds any under the lock.
         for instant in staged_instants(context.storage) - timeline.pending().requested_times:
             forget_staged(context.storage, instant)
         writer.finish()
@@ -167,14 +167,14 @@ def _archive(
 
 
 def _remove_claims(context: TableContext, instants: Iterable[str]) -> None:
-    """Claims and the heartbeat of an instant that is over: completed by another process, or off the timeline."""
+    """Removes claims and heartbeat of instants that are over: completed by another process, or off the timeline."""
     for instant in instants:
         context.storage.delete(f"{HUDI_HEARTBEATS}/{instant}")
         forget_claims(context.storage, instant)
 
 
 def read_inputs(context: TableContext, timeline: Timeline, config: ArchiveConfig) -> ArchiveInputs:
-    """The inputs of the timeline. Raises FormatError naming a damaged clean, rollback, or file of the archive."""
+    """Reads the inputs from the timeline. Raises FormatError naming a damaged clean, rollback or archive file."""
     clean = CleanConfig.of(context.options)
     publisher = context.metadata_publisher()
     pending = pending_rollbacks(context.active, timeline).values()
@@ -197,9 +197,8 @@ def read_inputs(context: TableContext, timeline: Timeline, config: ArchiveConfig
 def find(
     context: TableContext, timeline: Timeline, inputs: ArchiveInputs, config: ArchiveConfig
 ) -> tuple[ArchivePlan, Findings]:
-    """The most that may be archived by the timeline, and what files say against it. The storage is listed, as the
-    metadata table knows no orphans. Without a lock: files of replaced groups only become fewer, an orphan may come at
-    any time.
+    """Returns what the timeline allows to archive, and what files say against it. Lists the storage, since the metadata
+    table knows no orphans. Needs no lock: files of replaced file groups only become fewer; orphans may appear.
     """
     most = plan_archival(inputs, config)
     if not most.commits:
@@ -238,7 +237,9 @@ def _hidden(context: TableContext, timeline: Timeline, plan: ArchivePlan) -> dic
 
 
 def _cleaner_keeps(context: TableContext, timeline: Timeline, clean: CleanConfig) -> str | None:
-    """By hours as of the last commit; not held back by pending compactions (ArchivalUtils, getCommitsTimeline)."""
+    """Returns the earliest commit that the cleaner retains. The policy by hours counts from the last commit. Pending
+    compactions hold nothing back (ArchivalUtils, getCommitsTimeline).
+    """
     last = timeline.commits().last()
     now = datetime.now(timezone.utc)
     if clean.policy == KEEP_LATEST_BY_HOURS and last is not None:

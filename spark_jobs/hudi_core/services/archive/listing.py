@@ -1,5 +1,5 @@
-"""What the table's files say against an archival: orphans, and files of replaced file groups. Which instants then stay:
-planner.py. Whether a size that the metadata table lists is wrong: is_wrong_size.
+"""Finds the files that speak against an archival: orphans, and files of replaced file groups. planner.py says which
+instants then stay. is_wrong_size says whether the metadata table lists a wrong size.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Partition = tuple[str, Sequence[FileInfo]]
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Orphans are of instants from `begin` (None: none are searched for) to before `end` that are not in `committed`.
-    `replaced` are the file groups of replacecommits that may go. Where `written` is given (appended_log_bytes), and of
-    a log file that is named after one of `clusterings`, blocks say which instants wrote it
-    (rollback_files.is_named_after_another). `hidden` are the files of commits behind a savepointed one, with requested
-    times.
+    """What to search for. Orphans are files of instants from `begin` to before `end` that are not in `committed`; with
+    `begin` None, no orphans are searched for. `replaced` are the file groups of replacecommits that may go. The blocks
+    of a log file say which instants wrote it where `written` is given (appended_log_bytes), or where the file is named
+    after one of `clusterings` (rollback_files.is_named_after_another). `hidden` are the files of commits after a
+    savepointed one, with the requested times of these commits.
     """
 
     begin: str | None
@@ -42,7 +42,7 @@ class Search:
     clusterings: frozenset[str] = frozenset()
 
     def is_orphan(self, instant: str) -> bool:
-        """Whether files of this instant would turn from invisible to visible."""
+        """Whether files of this instant are invisible to readers, and would become visible by the archival."""
         return (
             self.begin is not None
             and self.begin <= instant
@@ -51,12 +51,12 @@ class Search:
         )
 
     def looks_into(self, log_file: LogFileName) -> bool:
-        """Whether a log file's name does not say which instants wrote it."""
+        """Whether the blocks of a log file, not its name, say which instants wrote it."""
         return self.written is not None or log_file.instant in self.clusterings
 
 
 def search(storage: Storage, partitions: Iterable[Partition], requested: Search) -> Findings:
-    """Looks at every partition given. Raises FormatError for a log file that is none where it has to be read."""
+    """Searches every given partition. Raises FormatError for a file that is read as a log file and is none."""
     uncleaned: dict[str, str] = {}
     orphans: dict[str, list[str]] = {}
     hidden: dict[str, str] = {}
@@ -83,13 +83,13 @@ def search(storage: Storage, partitions: Iterable[Partition], requested: Search)
 
 
 def appended_log_bytes(context: TableContext, timeline: Timeline) -> Mapping[str, int] | None:
-    """As written_log_bytes where writers append to each other's log files, as in table version 6; else None."""
+    """Returns written_log_bytes where writers append to each other's log files, as in table version 6; else None."""
     appended = context.config.is_merge_on_read and not context.config.features.log_name_has_delta_commit
     return written_log_bytes(context.active, timeline) if appended else None
 
 
 def written_log_bytes(active: ActiveTimeline, timeline: Timeline) -> dict[str, int]:
-    """The size of each log file by the completed deltacommits and rollbacks of the timeline, by path in the table."""
+    """Returns each log file's size, by path, after the timeline's completed deltacommits and rollbacks."""
     written: dict[str, int] = {}
     for instant in timeline.commits():
         for stat in active.read_commit(instant).write_stats():
@@ -106,7 +106,7 @@ def written_log_bytes(active: ActiveTimeline, timeline: Timeline) -> dict[str, i
 def _orphan_blocks(
     storage: Storage, partition: str, logs: Sequence[tuple[LogFileName, FileInfo]], requested: Search
 ) -> Iterator[tuple[str, str]]:
-    """Instants and files of log blocks that never committed and that no command of their slice rolls back."""
+    """Yields instant and file of log blocks that never committed and that no command of their slice rolls back."""
     if requested.begin is None:
         return
     written = requested.written or {}
@@ -136,9 +136,9 @@ def _blocks(storage: Storage, partition: str, files: Sequence[FileInfo]) -> Iter
 
 
 def is_wrong_size(listed: int, info: FileInfo, written: Mapping[str, int] | None) -> bool:
-    """Whether a listed size in bytes hides what was committed, or promises what is not there. A log file of version 6
-    (`written` is written_log_bytes) may be longer, by what a pending write or one that was rolled back appended; Hudi
-    lists one of these with 1 byte (MarkerBasedRollbackStrategy). What completed has to be in the listed size.
+    """Whether a wrong listed size hides committed bytes or promises missing ones. A log file of version 6 (`written` is
+    written_log_bytes) may be longer than listed: a pending write appended to it, or one that was rolled back. Hudi
+    lists the latter with 1 byte (MarkerBasedRollbackStrategy). The listed size must contain what completed.
     """
     if written is None or listed > info.size or not isinstance(parse_data_file(info.name), LogFileName):
         return True

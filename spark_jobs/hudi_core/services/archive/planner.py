@@ -1,13 +1,12 @@
-"""Which instants are archived and leave the active timeline, and what holds the others back. Pure (TimelineArchiverV1,
-TimelineArchiverV2, ArchivalUtils). What files of the table say against it: listing.py.
+"""Decides which instants leave the active timeline for the archive, and what keeps the others. Pure
+(TimelineArchiverV1, TimelineArchiverV2, ArchivalUtils). listing.py finds what files of the table say against it.
 
-A reader takes an instant for committed that is older than the first commit of the timeline, without a look into the
-archive. So archival goes from the oldest commit on and leaves no holes, and it must not pass an instant whose absence
-would change what is visible: one that is pending, one whose files must stay invisible, one whose replaced file groups
-still exist.
+A reader takes an instant before the first commit of the timeline for committed, without a look into the archive. So
+archival starts at the oldest commit and leaves no holes. It must not pass an instant whose absence would change what is
+visible: a pending instant, an instant whose files must stay invisible, or one whose replaced file groups still exist.
 
-In layout 2 no older instant of any action stays behind: Hudi 1.2 takes an instant that is not on the timeline for
-pending unless it is older than the whole timeline, and its log files are missing in the compactions that it plans
+In layout 2 no older instant of any action stays on it. Hudi 1.2 takes an instant that is not on the timeline for
+pending, unless it is older than the whole timeline. The compactions that Hudi plans would then lack its log files
 (CompletionTimeQueryViewV2.cursorInstant).
 """
 
@@ -33,16 +32,16 @@ from hudi_core.timeline.instant import REPLACING_ACTIONS, WRITE_ACTIONS, Action,
 from hudi_core.timeline.timeline import Timeline
 
 _NEVER_BY_HUDI: Final = (Action.INDEXING, Action.RESTORE)
-"""Completed actions that Hudi's own archival leaves on the timeline for good."""
+"""Completed actions that Hudi's own archival never removes from the timeline."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveInputs:
-    """`timeline` is the whole active timeline; times are requested times. `cleaner_keeps` is the earliest commit that
-    the cleaner would retain, `last_clean` the last completed one with content. `metadata_compaction` is the metadata
-    table's last completed compaction, which counts where `has_metadata_table`. `rolling_back` are targets of pending
-    rollbacks. `counts_cleans`: cleans and rollbacks are archived by their own number, as in layout 1; else those before
-    the last archived commit. `interrupted` are instants that an archival which was cut off has left on the timeline.
+    """The inputs of a plan. `timeline` is all of it, with requested times. `cleaner_keeps` is the earliest commit that
+    the cleaner would retain, `last_clean` the last completed clean with content. `metadata_compaction` is the last
+    completed compaction of the metadata table; it counts where `has_metadata_table`. `rolling_back` are the targets of
+    pending rollbacks. With `counts_cleans`, as in layout 1, cleans and rollbacks are archived by their own number;
+    otherwise those before the last archived commit are. `interrupted` are instants that an interrupted archival left.
     """
 
     timeline: Timeline
@@ -57,14 +56,14 @@ class ArchiveInputs:
     interrupted: frozenset[InstantKey] = frozenset()
 
     def left_by_interruption(self, instants: Iterable[Instant]) -> int:
-        """How many of the first of these instants an interrupted archival has left: they go now in any case."""
+        """Returns how many of the first `instants` an interrupted archival left. They go, also below the maximum."""
         return sum(1 for _ in takewhile(lambda item: key_of(item) in self.interrupted, instants))
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """By requested time: `uncleaned` replacecommits and a file of a file group that they replaced, `orphans` data files
-    of instants that never completed, `hidden` commits behind a savepoint and a file of theirs.
+    """The findings, by requested time. `uncleaned` has replacecommits, each with a replaced file. `orphans` has
+    instants that never completed, with data files. `hidden` has commits after a savepoint, each with one of its files.
     """
 
     uncleaned: Mapping[str, str] = field(default_factory=dict)
@@ -73,12 +72,12 @@ class Findings:
 
 
 NOT_LISTED: Final = Findings()
-"""Of a table whose files were not looked at yet: the conditions on the timeline alone hold commits."""
+"""The findings before files are looked at: only the conditions on the timeline keep commits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Commits requested at `since` or later stay; `reason` names the option or action that would change it."""
+    """Keeps the commits requested at `since` or later. `reason` names the option or action that would change it."""
 
     since: str
     reason: str
@@ -96,12 +95,12 @@ def _holds(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings) -> 
         what = f"{path} is still there, whose file group replacecommit {time} replaced"
         yield Hold(time, f"{what}: run a clean (a savepoint may keep the file)")
     for time, paths in findings.orphans.items():
-        # The last commit before an orphan's instant stays: the timeline starts before it and does not contain it.
+        # The last commit before an orphan's instant stays: so the instant is after the timeline's start, and not on it.
         before = timeline.commits().before(time).last()
         reason = f"{paths[0]} is of instant {time}, which never completed: delete the file, or roll the instant back"
         yield Hold(time if before is None else before.requested_time, reason)
-    # Readers take an instant behind the first commit of the timeline that is not on it for never committed. In Hudi
-    # the rows of one between a savepointed commit and the next are gone.
+    # For readers an instant that is missing after the first commit of the timeline never committed. In Hudi the rows
+    # of an instant between a savepointed commit and the next one are then gone.
     for time, path in findings.hidden.items():
         why = f"readers would not see it behind a savepointed commit ({ARCHIVE_BEYOND_SAVEPOINT.name})"
         remedy = "delete the savepoint, or wait for a clean"
@@ -109,22 +108,22 @@ def _holds(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings) -> 
 
 
 def _of_pending(inputs: ArchiveInputs) -> Iterator[Hold]:
-    """Hudi checks the writes alone (hudi#4163)."""
+    """Yields the holds of pending instants. Hudi checks pending writes only (hudi#4163)."""
     timeline, pending = inputs.timeline, inputs.timeline.pending()
     restore = pending.of_actions(Action.RESTORE).first()
-    if restore is not None:  # it removes commits, and reads them all
+    if restore is not None:  # a restore reads all commits, and removes some
         yield Hold("", f"restore {restore.requested_time} is pending: run it to its end first")
     target = min(inputs.rolling_back, default=None)
-    if target is not None:  # completed, it must not become older than the timeline
+    if target is not None:  # a completed target must not become older than the timeline
         yield Hold(target, f"a rollback of {target} is pending: run it to its end first")
     write = pending.of_actions(*WRITE_ACTIONS).first()
-    if write is not None:  # it would count as committed without the last commit before it
+    if write is not None:  # without the last commit before it, it would count as committed
         before = timeline.commits().before(write.requested_time).last() or write
         reason = f"{write.action} {write.requested_time} is pending: complete it or roll it back"
         yield Hold(before.requested_time, reason)
     other = pending.of_actions(Action.CLEAN, Action.INDEXING).first()
     if other is not None and inputs.merge_on_read and not inputs.counts_cleans:
-        # It stays, and would be older than archived instants with log files.
+        # This instant stays, and would be older than archived instants with log files.
         reason = f"{other.action} {other.requested_time} is pending: run it, or unschedule it"
         yield Hold(other.requested_time, reason)
 
@@ -137,7 +136,7 @@ def _for_services(inputs: ArchiveInputs, config: ArchiveConfig) -> Iterator[Hold
 
 
 def _for_compaction(inputs: ArchiveInputs, config: ArchiveConfig) -> Hold | None:
-    """The delta commits that the next compaction counts (CompactionUtils.getEarliestInstantToRetainForCompaction)."""
+    """Keeps delta commits that the next compaction counts (CompactionUtils.getEarliestInstantToRetainForCompaction)."""
     if not inputs.merge_on_read or config.delta_commits is None:
         return None
     deltas = inputs.timeline.of_actions(Action.DELTA_COMMIT)
@@ -156,7 +155,7 @@ def _for_compaction(inputs: ArchiveInputs, config: ArchiveConfig) -> Hold | None
 
 
 def _replaced(inputs: ArchiveInputs) -> Hold | None:
-    """The first replacecommit without a clean since (ClusteringUtils.getEarliestInstantToRetainForClustering)."""
+    """Keeps commits from the first replacecommit without a later clean on (getEarliestInstantToRetainForClustering)."""
     replacing = inputs.timeline.of_actions(*REPLACING_ACTIONS)
     last = inputs.last_clean
     if last is not None:
@@ -170,7 +169,7 @@ def _replaced(inputs: ArchiveInputs) -> Hold | None:
 
 
 def _savepointed_replaced(inputs: ArchiveInputs, last: LastClean) -> str | None:
-    """The earliest savepoint for which the last clean kept replaced groups (getEarliestReplacedSavepointInClean)."""
+    """Returns the earliest savepoint that keeps replaced file groups (getEarliestReplacedSavepointInClean)."""
     saved = min(last.savepoints, default="")
     if inputs.clean_policy == KEEP_LATEST_FILE_VERSIONS or not saved or not last.earliest or last.earliest <= saved:
         return None
@@ -179,7 +178,9 @@ def _savepointed_replaced(inputs: ArchiveInputs, last: LastClean) -> str | None:
 
 
 def _for_metadata(inputs: ArchiveInputs) -> Hold | None:
-    """Its log blocks count by the data timeline until a compaction has merged them (getValidInstantTimestamps)."""
+    """Keeps the commits since the last compaction of the metadata table. Until a compaction merges them, the table's
+    log blocks count by the data timeline (getValidInstantTimestamps).
+    """
     if not inputs.has_metadata_table:
         return None
     compacted = inputs.metadata_compaction
@@ -199,7 +200,7 @@ def _for_metadata(inputs: ArchiveInputs) -> Hold | None:
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlan:
-    """The instants to archive, in their order, and what holds back the others; without instants, why there are none."""
+    """The instants to archive, in order. `reason` says what keeps the others, or why there are none."""
 
     instants: tuple[Instant, ...]
     reason: str
@@ -210,7 +211,7 @@ class ArchivePlan:
 
 
 def plan_archival(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings = NOT_LISTED) -> ArchivePlan:
-    """What to archive. Without `findings` the most that there can be: what is to be looked up in the listing."""
+    """Plans an archival. Without `findings` it is the most that can be archived, for which files are then listed."""
     holds = [*_holds(inputs, config, findings)]
     commits, reason = _commits(inputs, config, holds)
     others = (
@@ -221,7 +222,7 @@ def plan_archival(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findin
 
 
 def start_after(timeline: Timeline, gone: frozenset[str]) -> str | None:
-    """The start of completed commits without those at `gone`; None where none but savepointed ones are left."""
+    """Returns the start of the completed commits without those at `gone`; None where only savepointed ones are left."""
     commits = {instant.requested_time for instant in timeline.commits()} - gone
     of_commits = timeline.completed().of_actions(*WRITE_ACTIONS, Action.SAVEPOINT)
     return of_commits.filter(lambda item: item.requested_time in commits).start
@@ -245,7 +246,9 @@ def _commits(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold]) ->
 
 
 def _kept(inputs: ArchiveInputs, config: ArchiveConfig) -> tuple[int, int, str]:
-    """The least and most commits to keep, and why: two more than the cleaner retains (getMinAndMaxInstantsToKeep)."""
+    """Returns the least and the most commits to keep, and why. The least is two more than the commits after
+    `cleaner_keeps`, where the options name fewer (getMinAndMaxInstantsToKeep).
+    """
     if inputs.cleaner_keeps is not None:
         needed = len(inputs.timeline.commits().after(inputs.cleaner_keeps)) + 2
         if config.keep_min < needed:
@@ -255,8 +258,8 @@ def _kept(inputs: ArchiveInputs, config: ArchiveConfig) -> tuple[int, int, str]:
 
 
 def _by_number(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold], findings: Findings) -> list[Instant]:
-    """Layout 1: the oldest cleans, and apart from them the oldest rollbacks, when there are too many of that action. A
-    rollback stays while a file exists that it should have deleted (hudi#18783); that file's instant is older.
+    """Returns the oldest cleans, and counted apart the oldest rollbacks, where the timeline has too many of that action
+    (layout 1). A rollback stays while a file exists that it should have deleted (hudi#18783); this instant is older.
     """
     if any(hold.since == "" for hold in holds):
         return []
@@ -276,7 +279,9 @@ def _by_number(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold], 
 
 
 def _before_last(inputs: ArchiveInputs, commits: list[Instant], holds: list[Hold]) -> list[Instant]:
-    """Layout 2: others than commits before the last commit that goes; what Hudi never archives if older than all."""
+    """Returns the other instants before the last commit that goes (layout 2), and instants that Hudi never archives
+    where they are older than all commits that stay.
+    """
     others = inputs.timeline.completed().of_actions(Action.CLEAN, Action.ROLLBACK, *_NEVER_BY_HUDI)
     last = commits[-1].requested_time if commits else ""
     first_held = min((hold.since for hold in holds), default=None)

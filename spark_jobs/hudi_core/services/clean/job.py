@@ -1,8 +1,8 @@
-"""Clean: the files that the plan names are deleted, by units of an engine. Which files those are: retention.py,
-kept_files.py. UnscheduledClean drops a clean that no run would finish.
+"""Deletes the files that the plan of a clean names, by units of an engine. retention.py and kept_files.py decide which
+files a plan names. UnscheduledClean drops a clean that no run would finish.
 
-A file that is gone already is as good as deleted, so a unit may run again. Memory of a task: the names of its unit,
-which are at most the plan's files divided by `hoodie.clean.parallelism`, and not fewer than 100.
+A file that is gone already counts as deleted, so a unit may run again. Memory of a task: the file names of its unit.
+These are at most 100, or the plan's files divided by `hoodie.clean.parallelism` where that is more.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class CleanJob(Job[CleanPlan | None, int]):
-    """Never rolled back: deletes may be repeated, so the next attempt goes on. It is done with a number of files."""
+    """Runs a clean; its result is a number of files. It is never rolled back: the next attempt goes on."""
 
     action = Action.CLEAN
     looks_once = True
@@ -51,10 +51,10 @@ class CleanJob(Job[CleanPlan | None, int]):
         self._is_checked = False
 
     def plan(self, timeline: Timeline) -> CleanPlan | None:
-        """The plan of the requested file, else of the inflight one; None when a crash left both empty. Raises
+        """Returns the plan of the requested file, else of the inflight one; None when a crash left both empty. Raises
         UnsupportedError where the metadata table cannot record the deletes, FormatError for an unsafe plan,
-        ConflictError while something needs one of the files; of an inflight clean `begin` does: an earlier run may have
-        decided to complete it.
+        ConflictError while something needs one of the files. For an inflight clean `begin` raises the ConflictError: an
+        earlier run may have decided to complete the clean.
         """
         self.context.check_recordable(deletes=True)
         stored = read_clean_plan(self.active, self.instant)
@@ -67,7 +67,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         return plan
 
     def begin(self, plan: CleanPlan | None, held: Claim) -> None:
-        """Raises ConflictError while something needs one of the files of a clean that is inflight (`plan`)."""
+        """Makes the clean inflight. Raises ConflictError where a file of an inflight clean (`plan`) is needed."""
         if plan is None:
             return
         path = self.active.path(self.instant, Action.CLEAN, State.REQUESTED)
@@ -79,7 +79,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         self.active.to_inflight(self.instant, Action.CLEAN, self.storage.read(path) if in_inflight else b"")
 
     def execute(self, plan: CleanPlan | None, held: Claim) -> Completion[int] | None:
-        """An earlier attempt may have deleted some of the files."""
+        """Deletes the files, where an earlier attempt has not. Removes a clean with an empty plan."""
         context, run = self.context, self.run
         if plan is None:
             # An empty plan would only keep the next clean from being planned (CleanActionExecutor).
@@ -100,7 +100,9 @@ class CleanJob(Job[CleanPlan | None, int]):
         return self._completion(plan, gone, held, deleted)
 
     def _completion(self, plan: CleanPlan, gone: frozenset[str], held: Claim, deleted: int) -> Completion[int]:
-        """With the partitions that went, also without files of the plan, which the metadata table's catch-up needs."""
+        """Returns the completion of a clean that deleted the partitions `gone`. Its content also names those without
+        files of the plan: the metadata table's catch-up needs them.
+        """
         files = {partition: frozenset(names) for partition, names in plan.files.items()}
         changes = FileChanges(deleted=files, dropped_partitions=gone)
         metadata = CleanMetadata(
@@ -119,7 +121,9 @@ class CleanJob(Job[CleanPlan | None, int]):
         return Completion(content, deleted, partial(self._publish, held.epoch, changes, gone))
 
     def _publish(self, epoch: int, changes: FileChanges, gone: frozenset[str], _: CheckOwner) -> None:
-        """Under the lock, to the current indexes. A partition that a writer created again since the drop must stay."""
+        """Publishes the deletes to the current indexes, under the lock. Raises ConflictError where a writer has created
+        a deleted partition again: that partition must stay.
+        """
         for partition in sorted(gone):
             if self.storage.list_names(partition):
                 raise ConflictError(
@@ -140,9 +144,9 @@ class CleanJob(Job[CleanPlan | None, int]):
 
 
 SMALLEST_UNIT = 100
-"""Files of a unit at least: less is not worth a task."""
+"""The fewest files of a unit: fewer are not worth a task."""
 _THREADS = 16
-"""Deletes of one task at a time: on object stores each is a request that waits."""
+"""The deletes that one task makes at a time. On object stores each is a request that waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +160,14 @@ class CleanUnit:
 
 @dataclass(frozen=True, slots=True)
 class CleanedFiles:
-    """What came of a unit: how many of its files are gone now, and how many were gone before."""
+    """The result of a unit: how many of its files are gone now, and how many were gone before."""
 
     files: int
     missing: int
 
 
 def clean_units(plan: CleanPlan, *, uri: str, storage_options: Mapping[str, str], parallelism: int) -> list[CleanUnit]:
-    """At most `parallelism` units of about equal size; a partition may be spread over several."""
+    """Returns at most `parallelism` units of about equal size. The files of a partition may be in several units."""
     size = max(SMALLEST_UNIT, -(-plan.file_count // parallelism))
     return [CleanUnit(uri, storage_options, files) for files in _chunks(plan.files, size)]
 
@@ -177,7 +181,7 @@ def _chunks(files: Mapping[str, Sequence[str]], size: int) -> Iterator[dict[str,
 
 
 def delete_files(unit: CleanUnit, attempt: TaskAttempt) -> CleanedFiles:
-    """The UnitTask of a clean. Raises FormatError for no data file's name, StorageError for the first that stays."""
+    """Deletes the files of a unit (UnitTask). Raises FormatError for a foreign name, StorageError if one stays."""
     storage = open_deleting_storage(unit.uri, unit.storage_options)
     paths = [_path(partition, name) for partition, names in unit.files.items() for name in names]
     shares = [paths[number::_THREADS] for number in range(min(_THREADS, len(paths)))]
@@ -194,7 +198,7 @@ def _path(partition: str, name: str) -> str:
 
 
 def prove(plan: CleanPlan, results: Iterable[CleanedFiles]) -> int:
-    """How many files were deleted, once the results cover the plan; ExecutionError when they do not."""
+    """Returns how many files were deleted. Raises ExecutionError where the results do not cover the plan."""
     counted = list(results)
     done = sum(result.files for result in counted)
     if done != plan.file_count:
@@ -204,25 +208,25 @@ def prove(plan: CleanPlan, results: Iterable[CleanedFiles]) -> int:
 
 
 class UnscheduledClean(CleanJob):
-    """Drops an inflight clean that no run would finish, as something needs a file of its plan by now
-    (check_not_needed); in its result, the state is REMOVED where the clean left the timeline.
+    """Drops an inflight clean that no run would finish, because something needs a file of its plan by now
+    (check_not_needed). The state in its result is REMOVED where the clean left the timeline.
 
-    With all files of its plan there it leaves the timeline. Where some are gone, it is the only record of that: by it
-    restores and savepoints know which commits have lost files (restore/candidates.retained,
-    rollback/checks.cleans_since). So it is completed with what is gone, and deletes nothing more. Its other files go
-    with a later clean that looks at their partitions.
+    While all files of its plan exist, the clean leaves the timeline. Where some are gone, the clean is the only record
+    of that. Restores and savepoints read from it which commits have lost files (restore/candidates.retained,
+    rollback/checks.cleans_since). So it is completed with the files that are gone, and deletes nothing more. A later
+    clean that looks at their partitions deletes its other files.
     """
 
     def plan(self, timeline: Timeline) -> CleanPlan:
-        """Planned files that are gone. Raises TimelineError where a run would finish, and as check_recordable."""
+        """Returns the planned files that are gone. Raises as check_recordable; TimelineError if a run would finish."""
         self.context.check_recordable(deletes=True)
         return gone_files(self.context, timeline, self.instant)
 
     def begin(self, plan: CleanPlan | None, held: Claim) -> None:
-        """Nothing: the clean is inflight."""
+        """Does nothing: the clean is inflight."""
 
     def execute(self, plan: CleanPlan | None, held: Claim) -> Completion[int] | None:
-        """Looks again, behind the claim and under the lock: a run may have deleted more until then."""
+        """Looks again for files that are gone, under the lock and after the claim: a run may have deleted more."""
         with self.context.lock(self.owner) as lock:
             timeline = self.active.load()
             check_inflight(timeline, self.instant, Action.CLEAN)
@@ -237,7 +241,7 @@ class UnscheduledClean(CleanJob):
 
 
 def gone_files(context: TableContext, timeline: Timeline, instant: str) -> CleanPlan:
-    """The inflight plan with those of its files that are gone. Raises TimelineError where a run would finish it."""
+    """Returns the inflight plan with only its files that are gone. Raises TimelineError where a run would finish it."""
     stored = read_clean_plan(context.active, instant)
     if stored is not None:
         plan, path = stored

@@ -1,9 +1,9 @@
-"""Which files a clean must keep: those of savepoints and of pending plans, partition by partition.
+"""Finds the files that a clean must keep, partition by partition: those of savepoints and of pending plans.
 
-retention.py leaves their slices out of the plan. Before files are deleted they are looked at again (check_not_needed):
-a savepoint may have been made since, a plan that real Hudi wrote may name files that a pending compaction needs
-(hudi#19290), and a rollback or restore may have made an older slice the newest one again, or be about to. The
-partitions are read one after the other, never all of them in memory; those that a clean leaves empty are deleted.
+retention.py leaves the slices of these files out of the plan. Before a clean deletes files, it checks again that
+nothing needs them (check_not_needed). A savepoint may have been made since. A plan of real Hudi may name files that a
+pending compaction needs (hudi#19290). A rollback or restore may have made an older slice the newest one again, or may
+be about to. Partitions are read one after the other. Those that a clean leaves empty are deleted.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 def partition_states(
     context: TableContext, timeline: Timeline, partitions: Iterable[str] | None = None
 ) -> Iterator[PartitionState]:
-    """The state of each partition, of all by default: nothing of one is kept once the caller has passed on to the next.
-    Raises FormatError naming a pending plan, a savepoint or a replacecommit that is not safe.
+    """Yields the state of each of `partitions`, by default of all. Nothing of a partition stays in memory once the
+    caller goes on to the next one. Raises FormatError naming a pending plan, savepoint or replacecommit that is unsafe.
     """
     pending = PendingWork.read(context.active, timeline)
     pending.check_complete(timeline)
@@ -73,7 +73,7 @@ def partition_states(
 def _files(
     storage: Storage, metadata: MetadataTable | None, partitions: Iterable[str] | None
 ) -> Iterator[tuple[str, list[FileInfo]]]:
-    """The files of each partition as readers find them: by the metadata table where there is one."""
+    """Yields the files of each partition as readers find them: by the metadata table where the table has one."""
     files: Callable[[str], list[FileInfo]] = storage.list_files
     if metadata is not None:
         files = metadata.files
@@ -86,7 +86,7 @@ def _files(
 
 
 def _savepointed_files(active: ActiveTimeline, timeline: Timeline) -> dict[str, set[str]]:
-    """A savepoint that was deleted since the timeline was listed keeps no file."""
+    """Returns the files that savepoints keep, by partition. A savepoint deleted meanwhile keeps none."""
     kept: dict[str, set[str]] = defaultdict(set)
     for instant in timeline.completed().of_actions(Action.SAVEPOINT):
         try:
@@ -105,8 +105,8 @@ def stored_data_files(storage: Storage, partition: str) -> list[str]:
 
 
 def drop_partitions(storage: Storage, plan: CleanPlan, timeline: Timeline) -> frozenset[str]:
-    """Deletes the folders of the plan's partitions to be deleted; returns those that are gone, also before. One that is
-    in use again is kept, by a data file, a folder or a live writer. Hudi deletes the folder with any content.
+    """Deletes the folders of the partitions that the plan deletes. Returns those that are gone by now. A partition
+    stays that is in use again: it has a data file or a folder, or a write is pending. Hudi deletes all.
     """
     if timeline.pending().of_actions(*COMMIT_ACTIONS).instants:
         log.info("%d empty partitions are left: a writer is at work", len(plan.dropped_partitions))
@@ -129,8 +129,8 @@ def _drop(storage: Storage, partition: str) -> bool:
 
 def check_not_needed(context: TableContext, timeline: Timeline, plan: CleanPlan, *, path: str) -> None:
     """Raises ConflictError naming the plan's file (`path`) and the first of its files that is still needed. Reads one
-    partition at a time. A file of a pending write is known by its name, as the metadata table does not list it; in
-    layout 1 that of a log file tells its slice, and not its writers.
+    partition at a time. The name of a file says whether a pending write wrote it, since the metadata table does not
+    list such a file. In layout 1 the name of a log file says its slice, and not its writers.
     """
     _refuse_pending(timeline, plan, path, by_log_names=context.active.layout != 1)
     for seen in dict.fromkeys((timeline, without_rolled_back(context.active, timeline))):
@@ -148,7 +148,7 @@ def _refuse_pending(timeline: Timeline, plan: CleanPlan, path: str, *, by_log_na
     if not pending:
         return
     for partition, names in plan.files.items():
-        # By text: a plan may have a million names, and each was parsed already.
+        # The names are compared as text: a plan may have a million names, and each was parsed already.
         by_name = (name for name in names if by_log_names or name[0] != ".")
         written = next((name for name in by_name if _instant_of(name) in pending), None)
         if written is not None:
@@ -160,13 +160,14 @@ def _refuse_pending(timeline: Timeline, plan: CleanPlan, path: str, *, by_log_na
 
 
 def _instant_of(name: str) -> str:
-    """Of a base file, `<file id>_<token>_<instant>.parquet`, or a log file, `.<file id>_<instant>.log.<version>`."""
+    """Returns the instant in `<file id>_<token>_<instant>.parquet` or in `.<file id>_<instant>.log.<version>`."""
     return name.partition(".log.")[0].rpartition("_")[2].partition(".")[0]
 
 
 def latest_files(inputs: PartitionState) -> set[str]:
-    """What a snapshot query reads: the files of the newest slice of each group that is not replaced, and while a
-    compaction of it is pending or nothing was compacted yet, of those before it down to one with a base file.
+    """Returns the files that a snapshot query reads: those of the newest slice of each file group that is not replaced.
+    Where that slice has no base file, and is empty or a compaction of the file group is pending, the slices before it
+    count too, down to one with a base file.
     """
     names: set[str] = set()
     for group in inputs.groups:

@@ -1,10 +1,10 @@
-"""Plans a clean: inputs of the timeline, then one partition at a time (Hudi's CleanPlanActionExecutor).
+"""Plans a clean: reads the timeline, then one partition after the other (CleanPlanActionExecutor).
 
 Peak memory on the driver: the files of one partition with their slices, and the names of the files to delete, about 200
 bytes each. docs/guarantees/memory.md has the measurements.
 
 retention.py decides when a clean is due, up to which commit it may delete, which partitions it looks at and which
-slices of a file group go, kept_files.py which files savepoints and pending plans hold.
+slices of a file group go. kept_files.py finds the files that savepoints and pending plans keep.
 """
 
 from __future__ import annotations
@@ -80,9 +80,8 @@ class Planned:
 
 
 def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None = None) -> Planned | Nothing:
-    """Plans a clean of the table at `timeline`; nothing is written. `now` is aware, None the system's clock. What a
-    pending rollback or restore rolls back counts as gone. Raises ConfigError for options, FormatError naming what is
-    not safe.
+    """Returns the plan of a clean at `timeline`. `now` is aware; None is the system's clock. Commits that a pending
+    rollback or restore rolls back count as gone. Raises ConfigError for options, FormatError naming what is not safe.
     """
     config = CleanConfig.of(context.options)
     timeline = without_rolled_back(context.active, timeline)
@@ -131,7 +130,7 @@ def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None
 
 
 def _changed_partitions(context: TableContext, scope: Scope) -> set[str] | None:
-    """None: everywhere."""
+    """Returns the partitions that the commits of `scope` changed; None: all partitions."""
     if scope.commits is None:
         return None
     return {
@@ -142,7 +141,7 @@ def _changed_partitions(context: TableContext, scope: Scope) -> set[str] | None:
 
 
 def last_clean(active: ActiveTimeline, timeline: Timeline) -> LastClean | None:
-    """The last completed clean with content: old writers may leave an empty file, and archival may remove one now."""
+    """Returns the last completed clean with content. Passes over empty files and a clean archived meanwhile."""
     for instant in reversed(timeline.completed().of_actions(Action.CLEAN).instants):
         try:
             data = active.read_details(instant)
@@ -181,16 +180,16 @@ class CleanService(Service):
         return _rolls_back_first(context) and bool(clean_failed_writes(context, owner, dry_run=True))
 
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
-        """See Service. A delete is a request; no file is read."""
+        """Returns the units of a clean, without bytes: a delete is a request, and no file is read."""
         plan = CleanJob(Run(context, instant, Owner.current())).plan(context.active.load())
         return Extent() if plan is None else Extent(max(1, -(-plan.file_count // SMALLEST_UNIT)))
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """Plans a clean and requests it. The table is read without the lock, which is taken for the request alone: a
-        plan of old slices holds whatever completes meanwhile; another plan, savepoint, rollback, restore or clean makes
-        it planned again. Raises ConflictError when that happens repeatedly, and as make_plan and check_recordable. With
-        LAZY failed writes are rolled back first, as in Hudi (BaseHoodieTableServiceClient.clean): they keep old files
-        from being cleaned.
+        """Plans a clean and requests it. Reads the table without the lock, and takes the lock for the request alone: a
+        plan of old slices stays valid whatever completes meanwhile. Only another plan, savepoint, rollback, restore or
+        clean makes it plan again. Raises ConflictError when that happens repeatedly, and as make_plan and
+        check_recordable. With LAZY it first rolls back failed writes, which keep old files from being cleaned, as Hudi
+        does (BaseHoodieTableServiceClient.clean).
         """
         if not dry_run and _rolls_back_first(context):
             clean_failed_writes(context, owner)
@@ -213,7 +212,7 @@ class CleanService(Service):
         )
 
     def _request(self, context: TableContext, owner: Owner, made: Planned, planned_on: Timeline) -> str | None:
-        """The instant that holds the plan; None when the plan no longer fits the table."""
+        """Requests the plan and returns its instant; None when the plan no longer fits the table."""
         content = encode_clean_plan(made.plan, partial(plan_address, context.storage))
         with context.lock(owner) as lock:
             timeline = context.active.load()
@@ -226,7 +225,7 @@ class CleanService(Service):
 
 
 def _basis(timeline: Timeline) -> frozenset[tuple[str, str, bool]]:
-    """What a plan of old slices depends on: pending plans, and instants that remove, restore or keep files."""
+    """Returns what a plan of old slices depends on: pending plans, and instants that remove, restore or keep files."""
     return frozenset(
         (instant.requested_time, instant.pending_action, instant.is_completed)
         for instant in timeline

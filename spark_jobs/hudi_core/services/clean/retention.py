@@ -1,10 +1,9 @@
-"""When a clean is due, up to which commit it may delete, where it has to look, and which slices of a file group go.
-Pure (CleanPlanner, CleanerUtils of Hudi). Which files savepoints and pending plans keep: kept_files.py. A clean that no
-run would finish: job.py.
+"""Decides when a clean is due, up to which commit it may delete, where it looks, and which slices of a file group go.
+Pure (CleanPlanner, CleanerUtils of Hudi). kept_files.py finds the files that savepoints and pending plans keep. job.py
+drops a clean that no run would finish.
 
 A slice is deleted as a whole: base file, log files, change-data logs. It stays when a savepoint names one of its files,
-when it is the newest, when a query that started at the earliest retained commit may be reading it, and when a pending
-plan needs it.
+when it is the newest, when a query at the earliest retained commit may read it, and when a pending plan needs it.
 """
 
 from __future__ import annotations
@@ -31,13 +30,14 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 
 _RETAINING = COMMIT_ACTIONS | {Action.COMPACTION, Action.CLUSTERING}
-"""The pending actions that hold the earliest commit to retain back (getCommitsAndCompactionTimeline)."""
+"""The earliest commit to retain is not after the first pending one of these actions (getCommitsAndCompactionTimeline).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionInputs:
-    """What decides a clean before any file is looked at: the whole active timeline, an aware moment, the timeline's
-    zone, the last completed clean with content, and completed savepoints.
+    """The inputs that decide a clean before any file is looked at: the whole active timeline, an aware time, the
+    timeline's zone, the last completed clean with content, and completed savepoints.
     """
 
     timeline: Timeline
@@ -49,7 +49,7 @@ class RetentionInputs:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a clean looks. `commits` are those whose partitions changed since the last one; None: everywhere."""
+    """Where a clean looks: at partitions that `commits` changed; None: at all. `earliest` is the first one to keep."""
 
     earliest: Instant | None
     commits: tuple[Instant, ...] | None = None
@@ -73,13 +73,13 @@ def retention(inputs: RetentionInputs, config: CleanConfig) -> Scope | Nothing:
 
 
 def commits_since(inputs: RetentionInputs) -> int:
-    """The completed commits since the last clean (CleanPlanActionExecutor.getCommitsSinceLastCleaning)."""
+    """The number of completed commits since the last clean (CleanPlanActionExecutor.getCommitsSinceLastCleaning)."""
     commits = inputs.timeline.commits()
     return len(commits if inputs.last_clean is None else commits.after(inputs.last_clean.last_completed))
 
 
 def earliest_to_retain(inputs: RetentionInputs, config: CleanConfig) -> Instant | None:
-    """The earliest commit whose files are kept (CleanerUtils.getEarliestCommitToRetain); None when all of them are."""
+    """The earliest commit whose files are kept (CleanerUtils.getEarliestCommitToRetain); None when all are kept."""
     commits = inputs.timeline.commits()
     earliest = _by_commits(inputs.timeline, config.commits_retained) if config.policy == KEEP_LATEST_COMMITS else None
     if config.policy == KEEP_LATEST_BY_HOURS:
@@ -93,7 +93,7 @@ def earliest_to_retain(inputs: RetentionInputs, config: CleanConfig) -> Instant 
 
 
 def _by_commits(timeline: Timeline, retained: int) -> Instant | None:
-    """The oldest of the commits to keep, but not later than the last one completed before the earliest pending one."""
+    """The oldest of the commits to keep, but not later than the last completed one before the earliest pending one."""
     commits = timeline.commits()
     if len(commits) <= retained:
         return None
@@ -105,15 +105,16 @@ def _by_commits(timeline: Timeline, retained: int) -> Instant | None:
 
 
 def _changed(inputs: RetentionInputs, config: CleanConfig, earliest: Instant) -> tuple[Instant, ...] | None:
-    """Those since the last clean's earliest; None: everywhere, without a clean, its earliest, or its savepoint."""
+    """Returns the commits since the earliest one that the last clean retained. None means everywhere: the options ask
+    for it, there is no last clean, its earliest commit is gone, or one of its savepoints is gone.
+    """
     last = inputs.last_clean
     if not config.incremental or last is None or not last.earliest or last.savepoints - inputs.savepoints:
         return None
     commits = inputs.timeline.commits()
     if not commits.contains(last.earliest):
         return None
-    # A commit that completed after the last clean was planned is looked at, however old its instant: by hours, pending
-    # ones hold nothing back.
+    # A commit completed since the last plan counts, however old: by hours, pending commits hold nothing back.
     return tuple(
         instant
         for instant in commits.before(earliest.requested_time)
@@ -122,7 +123,7 @@ def _changed(inputs: RetentionInputs, config: CleanConfig, earliest: Instant) ->
 
 
 def partitions_of(metadata: CommitMetadata) -> set[str]:
-    """The partitions that a commit changed: written or with replaced file groups. Unchecked names."""
+    """The partitions that a commit wrote to, or whose file groups it replaced. Their names are not checked."""
     return {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})}
 
 
@@ -144,10 +145,10 @@ def _all_retained(inputs: RetentionInputs, config: CleanConfig) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """`groups` with replaced ones, which `replaced` maps to their replacecommits. `compacting` maps a group in pending
-    compactions or log compactions to the base instants of their operations. `kept` are the files that savepoints keep,
-    `needed` those of pending plans. `stored` lists all data files in the folder, committed or not; it is read only
-    where no group remains.
+    """The state of a partition. `groups` contains replaced file groups; `replaced` maps these to their replacecommits.
+    `compacting` maps a file group in pending compactions or log compactions to the base instants of their operations.
+    `kept` are the files that savepoints keep, `needed` those of pending plans. `stored` lists all data files in the
+    folder, committed or not; it is called only where no file group remains.
     """
 
     partition: str
@@ -161,7 +162,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDeletes:
-    """What a clean deletes in one partition; with `drop`, nothing else is in it and the partition is deleted, too."""
+    """The files that a clean deletes in one partition. With `drop` it deletes the whole partition."""
 
     partition: str
     files: tuple[DataFile, ...]
@@ -169,7 +170,7 @@ class PartitionDeletes:
 
 
 def deletes(inputs: PartitionState, config: CleanConfig, earliest: str | None) -> PartitionDeletes:
-    """`earliest` is the requested time of the earliest commit to retain, None for the policy by versions."""
+    """Returns what a clean deletes. `earliest` is the earliest commit to retain, None for the policy by versions."""
     files: list[DataFile] = []
     needed = inputs.kept | inputs.needed
     live = False
@@ -179,7 +180,7 @@ def deletes(inputs: PartitionState, config: CleanConfig, earliest: str | None) -
         expired: Iterable[FileSlice] = ()
         if by is None:
             expired = _expired(group, inputs.compacting.get(group.id, ()), config, earliest)
-        elif earliest is None or by.requested_time < earliest:  # by versions, of any replaced group
+        elif earliest is None or by.requested_time < earliest:  # the policy by versions takes every replaced group
             expired = group.slices
         for item in expired:
             if not is_needed(item, needed):
@@ -189,8 +190,8 @@ def deletes(inputs: PartitionState, config: CleanConfig, earliest: str | None) -
 
 
 def is_needed(item: FileSlice, needed: Collection[str]) -> bool:
-    """Whether a savepoint keeps, or a pending plan names, a file of the slice. Hudi goes by the base instants of plans,
-    which fails where its view disagrees about a log file (hudi#19290), and does not look at pending clusterings.
+    """Whether a file of the slice is among `needed`, the files of savepoints and pending plans. Hudi compares the base
+    instants of plans. That fails where its view disagrees about a log file (hudi#19290), and omits clusterings.
     """
     return any(file.name in needed for file in item.files)
 
@@ -198,9 +199,9 @@ def is_needed(item: FileSlice, needed: Collection[str]) -> bool:
 def _expired(
     group: FileGroup, operations: tuple[str, ...], config: CleanConfig, earliest: str | None
 ) -> Iterator[FileSlice]:
-    """The slices of a group without replacement that the policy deletes."""
+    """Yields the slices that the policy deletes of a file group that is not replaced."""
     if config.policy == KEEP_LATEST_FILE_VERSIONS:
-        # What a pending compaction needs counts as one version.
+        # The slices that a pending compaction needs count as one version.
         free = [item for item in group.slices if not _compacts(item, operations)]
         yield from free[max(0, config.versions_retained - (1 if operations else 0)) :]
     elif earliest is not None and group.slices:
@@ -208,7 +209,9 @@ def _expired(
 
 
 def _before(group: FileGroup, operations: tuple[str, ...], earliest: str) -> Iterator[FileSlice]:
-    """By commits and hours. The slice of a query that started right before `earliest` stays (HUDI-7226)."""
+    """Yields the slices that the policies by commits and by hours delete. One slice before `earliest` stays: a query
+    that started right before it may read that slice (HUDI-7226).
+    """
     newest = group.slices[0].base_instant
     in_use = next((item.base_instant for item in group.slices if item.base_instant < earliest), None)
     for item in group.slices:
@@ -218,15 +221,15 @@ def _before(group: FileGroup, operations: tuple[str, ...], earliest: str) -> Ite
 
 
 def _compacts(item: FileSlice, operations: tuple[str, ...]) -> bool:
-    """Whether a pending (log) compaction has this base or an earlier one (isFileSliceNeededForPendingCompaction)."""
+    """Whether a pending (log) compaction starts at or before the slice (isFileSliceNeededForPendingCompaction)."""
     return any(item.base_instant >= base for base in operations)
 
 
 def _may_drop(inputs: PartitionState, deleted: set[str], earliest: str | None) -> bool:
-    """Whether no file, committed or not, would remain. Hudi checks groups alone, and drops what a savepoint keeps."""
+    """Whether no file would remain. Hudi checks file groups alone, and also deletes savepointed files."""
     if not inputs.partition:
         return False  # a table without partitions is not deleted
     by = (inputs.replaced.get(group.id) for group in inputs.groups)
     if earliest is not None and any(instant is not None and instant.requested_time >= earliest for instant in by):
-        return False  # its files are still read by queries as of before
+        return False  # queries as of an earlier instant still read its files
     return all(name in deleted for name in inputs.stored())

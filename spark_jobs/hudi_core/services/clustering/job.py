@@ -1,5 +1,5 @@
-"""Clustering: the rows of small or unordered file slices go into new file groups, which replace those of the plan; and
-what must hold before it writes its first byte, and still when it completes.
+"""Clustering: the rows of small or unordered file slices go into new file groups, which replace those of the plan. This
+module checks what must hold before the first byte is written, and what must still hold at the completion.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ from hudi_core.services.rewriting.checks import (
     check_schema_of_latest,
     check_table,
 )
-from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
-from hudi_core.services.rewriting.new_file_groups import moved_to
+from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata, moved_to
 from hudi_core.services.rewriting.other_writers import check_plan_seen
 from hudi_core.services.rewriting.proof import Rewritten
 from hudi_core.services.rewriting.slice_rows import SliceTarget
@@ -49,7 +48,7 @@ from hudi_core.transaction.claim import Claim
 
 
 class ClusteringJob(RewriteJob[ClusteringPlan]):
-    """The plan is a writer's, or of planner.py."""
+    """Runs a clustering that a writer or planner.py has planned."""
 
     operation = Operation.CLUSTER
     conflicts_as = Action.CLUSTERING
@@ -70,15 +69,15 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
         return instant
 
     def _is_clustering(self, instant: Instant) -> bool:
-        """A clustering and an overwrite complete as one action; in layout 1 they are pending as one as well."""
+        """Whether an instant is a clustering. Overwrites have its action when completed, in layout 1 also pending."""
         if instant.is_completed:
             return self.active.read_commit(instant).operation_type == Operation.CLUSTER
         return is_clustering(self.active, instant)
 
     def plan(self, timeline: Timeline) -> ClusteringPlan:
-        """Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError (checks), ConfigError for sort
-        columns, ConflictError for a commit to its file groups, and a pending compaction: its latest slice holds later
-        rows alone.
+        """Reads and checks the plan. Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError
+        (checks); ConfigError for sort columns; ConflictError for a commit to the plan's file groups, and for a pending
+        compaction of one: its latest slice holds later rows alone.
         """
         path = self.active.path(self.instant, self.action, State.REQUESTED)
         plan = read_clustering_plan(self.active, self.find(timeline))
@@ -138,19 +137,19 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
             rewritten,
             commit_metadata(self, rewritten.stats, schema, provenance(self.owner), replaced_file_ids=replaced_ids),
             moved=moved_to(rewritten.files, self.instant),
-            # Whatever other writers were told to reject, no commit has changed the file groups meanwhile, and none was
-            # rolled back whose rows are in them.
+            # Whatever conflicts other writers were told to reject: no commit has changed the file groups meanwhile, and
+            # no commit whose rows are in them was rolled back.
             preconditions=(
                 partial(check_untouched, context, instant=self.instant, groups=self.file_groups(plan), known=timeline),
                 partial(check_none_rolled_back, context, instant=self.instant, known=self._sources),
             ),
-            # Writers look into the inflight file under this lock, and behind it 1.x archives its content in place of
-            # the plan, or 0.15 fails on what Hudi's downgrade to version 6 leaves: it is then empty, as Hudi's.
+            # Writers read the inflight file under this lock. After it the file is emptied, as Hudi's: 1.x would archive
+            # its content in place of the plan, and 0.15 would fail on what Hudi's downgrade to version 6 leaves.
             then=partial(self.active.empty_inflight, self.instant, self.action),
         )
 
     def result(self, done: Rewritten | None, seconds: float) -> InstantResult:
-        """In layout 1, too, it is called a clustering."""
+        """Returns the result, which calls the action a clustering in layout 1, too."""
         return replace(super().result(done, seconds), action=Action.CLUSTERING)
 
 
@@ -170,12 +169,12 @@ STRATEGIES: Final = frozenset(
         "JavaSortAndSizeExecutionStrategy",
     }
 )
-"""Execution strategies by the last part of their class names whose plans are run here."""
+"""The execution strategies whose plans are run here, by the last part of their class names."""
 _REMEDY: Final = "drop the plan with `hudictl unschedule`, or let Hudi run it"
 
 
 def merge_policy(context: TableContext, plan: ClusteringPlan) -> MergePolicy | None:
-    """How the slices of a plan are merged; None where none has log files. Raises as MergePolicy.for_table."""
+    """Returns how the slices of a plan are merged; None where none has log files. Raises as MergePolicy.for_table."""
     merges = any(item.data_logs for item in plan.slices)
     return MergePolicy.for_table(context.config, context.options) if merges else None
 
@@ -203,7 +202,7 @@ def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> Non
 
 
 def _are_in_buckets(context: TableContext, plan: ClusteringPlan) -> bool:
-    """Whether the plan's file groups are buckets: all of them, and as in planning all others of their partitions."""
+    """Whether all file groups of the plan and, as in planning, all others of their partitions are buckets."""
     planned = [item.file_id for item in plan.slices]
     if not are_buckets(planned):
         return False
@@ -215,9 +214,9 @@ def _are_in_buckets(context: TableContext, plan: ClusteringPlan) -> bool:
 def order_of(
     params: Mapping[str, str], options: Mapping[str, str], schema: AvroSchema, dropped: Collection[str] = ()
 ) -> SortOrder | None:
-    """The order that a plan's parameters ask for, None for none; a layout among `options` comes first, as in Hudi.
-    `schema` is the table's, without meta fields; names may be in another case. The columns `dropped` have one value in
-    a partition. Raises ConfigError for an unknown layout or column, UnsupportedError for a type without order.
+    """Returns the order of a plan's parameters, if any. A layout in `options` comes first, as in Hudi. `schema` is the
+    table's, without meta fields; names may be in another case. The columns `dropped` are left out, since each has one
+    value in a partition. Raises ConfigError for an unknown layout or column, UnsupportedError for a type without order.
     """
     stored = rows_schema(without_fields(schema, dropped), path=SORT_COLUMNS.name)
     constant = {name.lower() for name in dropped}
@@ -240,7 +239,7 @@ def check_parameters(
     path: str,
     instant: str,
 ) -> None:
-    """Raises what target_bytes and order_of raise; the plan in `path` is named, unless options came before it."""
+    """Raises as target_bytes and order_of. The error names the plan in `path`, unless options came before it."""
     try:
         target_bytes(plan, options)
         order_of(plan.strategy_params, options, schema, dropped)
@@ -252,15 +251,15 @@ def check_parameters(
 
 
 def target_bytes(plan: ClusteringPlan, options: Mapping[str, str]) -> int:
-    """The bytes of a new file at which it ends. Raises ConfigError for what is no positive number."""
+    """Returns the bytes at which a new file ends. Raises ConfigError where the value is no positive number."""
     return TARGET_FILE_BYTES.read(options if TARGET_FILE_BYTES.is_set(options) else plan.strategy_params)
 
 
 def check_untouched(
     context: TableContext, timeline: Timeline, instant: str, groups: Collection[FileGroupId], known: Timeline | None
 ) -> None:
-    """Raises ConflictError where a commit has changed or replaced one of the plan's file groups since the plan, which
-    was compared with the slices in `known` (None: it will be). The new files would lack the rows of that commit.
+    """Raises ConflictError where a commit has changed or replaced one of the plan's file groups since the plan. The new
+    files would lack the rows of that commit. The plan was compared with the slices in `known`; None: it will be.
     """
     seen = frozenset() if known is None else known.completed().requested_times
     planned = frozenset(groups)
@@ -284,8 +283,8 @@ def check_untouched(
 
 
 def source_commits(context: TableContext, timeline: Timeline, plan: ClusteringPlan) -> Set[str]:
-    """The commits on the timeline that rows of the plan may be of: those that its file names tell, and for log files of
-    layout 1, which do not tell their writers, every deltacommit.
+    """Returns the commits on the timeline that may have written rows of the plan: those that its file names say. In
+    layout 1 the names of log files do not say their writers, so that every deltacommit may have.
     """
     commits, logs = timeline.commits(), [name for item in plan.slices for name in item.data_logs]
     named = {parse_base_file(item.base_file).instant for item in plan.slices if item.base_file is not None}

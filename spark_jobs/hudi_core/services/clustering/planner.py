@@ -1,7 +1,7 @@
-"""Plans a clustering: when one is due, and which file slices are rewritten together (ClusteringPlanActionExecutor,
-PartitionAwareClusteringPlanStrategy).
+"""Plans a clustering: decides when it is due, and which file slices are rewritten together
+(ClusteringPlanActionExecutor, PartitionAwareClusteringPlanStrategy).
 
-strategies.py chooses partitions and makes groups, and finds those that a rewrite would leave as they are.
+strategies.py chooses partitions and makes groups. It also finds the groups that a rewrite would leave as they are.
 
 Peak memory on the driver: the file groups of one partition, and the slices of the plan, some 500 bytes each.
 """
@@ -41,9 +41,9 @@ from hudi_core.view.file_group import FileSlice
 def make_plan(
     context: TableContext, timeline: Timeline, instant: str, *, now: datetime
 ) -> Planned[ClusteringPlan] | Nothing:
-    """The plan at `instant`, which is drawn before `timeline` is loaded; nothing is written. `now` is in the table's
-    zone. Raises ConfigError for options and sort columns, UnsupportedError as order_of and merge_policy, FormatError
-    for a pending plan that is not safe.
+    """Returns the plan of a clustering at `instant`; nothing is written. The caller draws `instant` before it loads
+    `timeline`. `now` is in the table's zone. Raises ConfigError for options and sort columns, UnsupportedError as
+    order_of and merge_policy, FormatError for a pending plan that is not safe.
     """
     config = ClusteringConfig.of(context.options)
     rules = RULES[context.config.features.conflict_release]
@@ -56,7 +56,7 @@ def make_plan(
     candidates = find_groups(context, view, chosen, instant, config)
     if not candidates.groups:
         return Nothing(candidates.reason(config, len(everywhere), len(chosen)))
-    # The schema is asked for last: a table whose first write failed has none, and nothing to cluster.
+    # The schema is read last: a table whose first write failed has no schema, and nothing to cluster.
     schema = table_schema(context.storage, context.config, timeline)
     order_of(config.strategy_params(), context.options, schema, context.config.dropped_columns)
     due = [_group(group, config) for group in candidates.groups]
@@ -92,13 +92,13 @@ def make_plan(
 
 
 def last_clustering(context: TableContext, timeline: Timeline) -> Instant | None:
-    """In any state."""
+    """Returns the last clustering, in any state."""
     earlier = reversed(timeline.of_actions(*REPLACING_ACTIONS).instants)
     return next((item for item in earlier if is_clustering(context.active, item)), None)
 
 
 def _why_not_due(context: TableContext, timeline: Timeline, config: ClusteringConfig, rules: PlanRules) -> str | None:
-    """Too few commits completed since the last one was requested, in any state (ClusteringPlanActionExecutor)."""
+    """Returns why none is due: too few commits since the last was requested (ClusteringPlanActionExecutor)."""
     in_background = config.asynchronous or (config.schedule_inline and rules.counts_schedule_inline)
     counted = [
         *([(INLINE_COMMITS.name, config.inline_commits)] if config.inline else []),
@@ -118,7 +118,7 @@ def _why_not_due(context: TableContext, timeline: Timeline, config: ClusteringCo
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A group with the bytes that it reads, and how many files fewer there are behind it."""
+    """A group with the bytes that its rewrite reads, and with its `gain`: by how many files the table gets fewer."""
 
     planned: ClusteringGroup
     size: int
@@ -147,7 +147,7 @@ def _group(group: Group, config: ClusteringConfig) -> _Due:
 
 
 def _slice(item: FileSlice) -> ClusteringSlice:
-    """Log files in the order of FileSlice.getLogFiles, the last of the scan first."""
+    """Returns a slice as the plan names it. Its log files are as in FileSlice.getLogFiles, last of the scan first."""
     logs = sorted((*item.log_files, *item.cdc_files), key=lambda file: parse_log_file(file.name).scan_order)
     return ClusteringSlice(
         item.file_group.partition,
@@ -158,7 +158,7 @@ def _slice(item: FileSlice) -> ClusteringSlice:
 
 
 class ClusteringService(RewriteService[ClusteringPlan]):
-    """In layout 1 its instants are replacecommits whose plan is a clustering."""
+    """Plans and runs clusterings. In layout 1 their instants are replacecommits whose plan is a clustering."""
 
     name = "clustering"
     action = Action.CLUSTERING
@@ -186,7 +186,7 @@ class ClusteringService(RewriteService[ClusteringPlan]):
         return make_plan(context, timeline, instant, now=datetime.now(zone_of(context.zone)))
 
     def encode(self, context: TableContext, plan: ClusteringPlan, extra_metadata: Mapping[str, str]) -> bytes:
-        """The addresses are those of Hudi's listings, by the metadata table or of the storage."""
+        """Encodes a plan. Its addresses are those of Hudi's listings: by the metadata table, or of the storage."""
         of = plan_address if context.has_metadata_table else status_address
         return encode_clustering_plan(
             replace(plan, extra_metadata=extra_metadata), lambda path: of(context.storage, path)

@@ -1,12 +1,12 @@
-"""Clustering by sort columns: an exchange brings each row to the new file that has its range of keys.
+"""Clusters by sort columns: an exchange brings each row to the new file that has its range of keys.
 
-The slices of a plan are sampled first where a group becomes several files, or its order is a curve. Then each slice is
-read once: its rows are sorted in parts, cut where the next file begins, and sent in pieces, whose first sort key is the
-exchange's key. A file's pieces arrive by that key, so that they are merged with a few of each sorted part in memory.
-Nothing of the rows comes to the driver but the sample.
+Where a group becomes several files, or its order is a curve, its slices are sampled first. Then each slice is read
+once. A task sorts its rows in parts, cuts each part where the next file begins, and sends it in pieces. The exchange's
+key of a piece is its first sort key. A file's pieces arrive in the order of that key, so that a merge holds only a few
+pieces of each sorted part in memory. The driver receives the sample and no other rows.
 
-An engine whose executors are processes elsewhere moves each row of an exchange twice, to them and from them. That costs
-more than the sort of a small group, which one task reads, sorts and writes there (sort_group).
+An engine whose executors are processes elsewhere moves each row of an exchange twice, to them and from them. For a
+small group that costs more than its sort. So one task reads, sorts and writes a small group (sort_group).
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 
 _UNIT: Final = "clustering unit"
 WEIGHT: Final = "_airflow_hudi_weight"
-"""The column of a sample that tells how many rows each of its rows stands for."""
+"""The column of a sample that says how many rows each of its rows stands for."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceCount:
-    """How many rows a file slice of the plan had, and corrupt log blocks that were passed over."""
+    """The number of rows that a file slice of the plan had, and of corrupt log blocks that were passed over."""
 
     partition: str
     file_id: str
@@ -70,7 +70,7 @@ class SliceCount:
 
 @dataclass(frozen=True, slots=True)
 class Clustered:
-    """What a task wrote and read. A shard of an exchange does one of the two."""
+    """The files that a task wrote, and the rows that it read. A shard of an exchange has one of the two."""
 
     files: tuple[NewFile, ...] = ()
     counts: tuple[SliceCount, ...] = ()
@@ -84,8 +84,8 @@ def writer_for(
     attempt: TaskAttempt,
     next_row: int = 0,
 ) -> FileGroupWriter:
-    """Writes rows of slices of one partition to file groups `<prefix>-0` and so on, compressed as the options say, else
-    as the first base file. Reads the footers of the base files, up to one that names no version of Spark.
+    """Returns a writer of rows of one partition's slices. It writes to file groups `<prefix>-0` and so on. Its codec is
+    that of the options, else of the first base file. Reads footers up to the first that names no version of Spark.
     """
     codec, footers = target.config.parquet_codec, []
     for item in slices:
@@ -109,7 +109,7 @@ def writer_for(
 
 @dataclass(frozen=True, slots=True)
 class SampleUnit:
-    """Slices whose sort columns are sampled: `rows` of each one's, up to twice as many, and `most` bytes at most."""
+    """Slices whose sort columns are sampled: `rows` rows of each, up to twice as many, and at most `most` bytes."""
 
     target: SliceTarget
     slices: tuple[ClusteringSlice, ...]
@@ -120,14 +120,14 @@ class SampleUnit:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Rows of slices, as an Arrow IPC stream of the order's columns, and of how many rows each stands for."""
+    """Sampled rows as an Arrow IPC stream: the order's columns, and how many rows each row stands for (WEIGHT)."""
 
     rows: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class SortUnit:
-    """Rows for the shards from `first_shard` on, cut at each key of `cuts`; their numbers go to `count_shard`."""
+    """Slices whose rows go to shards from `first_shard` on, cut at the keys `cuts`, counted by `count_shard`."""
 
     target: SliceTarget
     slices: tuple[ClusteringSlice, ...]
@@ -140,14 +140,14 @@ class SortUnit:
 
 @dataclass(frozen=True, slots=True)
 class SortedOutput:
-    """One shard: the file groups `<prefix>-0` and so on, with rows of `slices`, which are of one partition."""
+    """The output of one shard: the file groups `<prefix>-0` and so on, with rows of `slices`, all of one partition."""
 
     prefix: str
     slices: tuple[ClusteringSlice, ...]
 
 
 def sample_slices(unit: SampleUnit, attempt: TaskAttempt) -> Sample:
-    """The UnitTask of sampling: rows at even distances. Errors as open_slice. Memory: a batch, and the samples."""
+    """Samples rows of slices at even distances (UnitTask). Raises as open_slice. Memory: a batch, and the samples."""
     rows = pa.concat_tables([_sampled(unit, item) for item in unit.slices])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
@@ -174,9 +174,8 @@ def _sampled(unit: SampleUnit, item: ClusteringSlice) -> pa.Table:
 
 
 def order_and_cuts(samples: Sequence[Sample], order: SortOrder, outputs: int) -> tuple[SortOrder, tuple[bytes, ...]]:
-    """The order of a group, with the bounds of a curve, and the keys at which each file but the first begins: they
-    divide the sampled rows into `outputs` equal parts. No two are the same, and there are fewer than sampled rows,
-    whatever number a plan asks for.
+    """Returns the order of a group, with the bounds of a curve, and the keys at which each file but the first begins.
+    The keys divide the sampled rows into `outputs` equal parts. No two are the same.
     """
     rows = pa.concat_tables([pa.ipc.open_stream(item.rows).read_all() for item in samples]).combine_chunks()
     if not rows.num_rows:
@@ -194,7 +193,9 @@ def order_and_cuts(samples: Sequence[Sample], order: SortOrder, outputs: int) ->
 
 
 def produce_sorted(unit: SortUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce. Errors as open_slice. Memory: that of open_slice, and half of the memory budget."""
+    """Yields the sorted pieces of a unit, then its row counts (engine.protocol.Produce). Raises as open_slice, and
+    ExecutionError where sorting fails. Memory: that of open_slice, and half of the memory budget.
+    """
     counts: list[SliceCount] = []
     try:
         for part in grouped(_keyed_rows(unit, counts), max_bytes=unit.target.config.sorted_bytes):
@@ -208,7 +209,7 @@ def produce_sorted(unit: SortUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBa
 
 
 def _keyed_rows(unit: SortUnit, counts: list[SliceCount]) -> Iterator[pa.RecordBatch]:
-    """The rows of one slice after the other with their sort keys; `counts` gets the number of each that is read."""
+    """Yields the rows of one slice after the other, with sort keys. `counts` receives the row count of each slice."""
     storage = open_data_storage(unit.target.uri, unit.target.storage_options)
     for item in unit.slices:
         with open_slice(storage, unit.target, item) as rows:
@@ -218,9 +219,9 @@ def _keyed_rows(unit: SortUnit, counts: list[SliceCount]) -> Iterator[pa.RecordB
 
 
 def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
-    """The pieces of a part that is sorted, with the shard and the first key of each."""
+    """Sorts a part and yields its pieces, each with its shard and its first key."""
     rows = by_key(pa.Table.from_batches(batches))
-    batches.clear()  # while the sorted rows are sent, and the next ones read
+    batches.clear()  # frees them while the sorted rows are sent and the next ones are read
     keys = rows.column(SORT_KEY).combine_chunks()
     cuts = [place(keys, cut) for cut in unit.cuts]
     step = rows_per_piece(rows, unit.target.config.piece_bytes)
@@ -237,9 +238,9 @@ def write_sorted(
     attempt: TaskAttempt,
     next_row: int = 0,
 ) -> Clustered:
-    """The file of a shard; of the last one, behind all `outputs`, the numbers of rows. `next_row` is
-    FileGroupWriter's. Memory: WriteConfig.merged_bytes and the pieces that overlap, one (WriteConfig.piece_bytes) for
-    each sorted part of each slice, three times; a row group of output. Raises ExecutionError where writing fails.
+    """Writes the files of a shard; the last shard, after all `outputs`, returns the row counts. `next_row` is
+    FileGroupWriter's. Memory: WriteConfig.merged_bytes; three times the pieces that overlap, one
+    (WriteConfig.piece_bytes) for each sorted part of each slice; a row group of output. Raises ExecutionError.
     """
     if shard == len(outputs):
         values = (value for batch in batches for value in batch.column(1).to_pylist())
@@ -259,13 +260,13 @@ def write_sorted(
 
 
 MOST_BYTES: Final = 128 << 20
-"""Bytes of the files of a group that one task sorts: more are worth an exchange, which spreads them over executors."""
+"""The most bytes of files of a group that one task sorts. An exchange spreads a larger group over executors."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupUnit:
-    """Slices of one partition that become about `outputs` new files. `sample` is what is sampled first, None where
-    neither cuts nor bounds are needed. `name` is a UUID, from which those of the new file groups are made.
+    """Slices of one partition that become about `outputs` new files. `sample` is the sampling that comes first, None
+    where neither cuts nor bounds are needed. `name` is a UUID from which the ids of the new file groups are made.
     """
 
     target: SliceTarget
@@ -277,14 +278,14 @@ class GroupUnit:
 
 
 def sort_group(unit: GroupUnit, attempt: TaskAttempt) -> Clustered:
-    """The UnitTask. Errors as sample_slices, produce_sorted and write_sorted, and ExecutionError where the folder of
-    temporary files (TMPDIR) is full, which needs room for the rows of the group. Memory: that of produce_sorted and a
-    fifth of the memory budget, then that of write_sorted.
+    """Samples, sorts and writes a group (UnitTask). Raises as sample_slices, produce_sorted and write_sorted, and
+    ExecutionError where the folder of temporary files (TMPDIR) is full: it needs room for the rows of the group.
+    Memory: that of produce_sorted and a fifth of the memory budget, then that of write_sorted.
     """
     order, cuts = unit.order, tuple[bytes, ...]()
     if unit.sample is not None:
         order, cuts = order_and_cuts([sample_slices(unit.sample, attempt)], order, unit.outputs)
-    # The same in every attempt, so that the files of all are of the same file groups.
+    # The same in every attempt, so that the files of all attempts are in the same file groups.
     prefixes = [str(uuid5(UUID(unit.name), str(number))) for number in range(len(cuts) + 1)]
     outputs = [SortedOutput(prefix, unit.slices) for prefix in prefixes]
     write = partial(write_sorted, unit.target, outputs)

@@ -1,7 +1,7 @@
-"""Which partitions and file slices a clustering plan takes, in which groups (ClusteringPlanPartitionFilter,
-PartitionAwareClusteringPlanStrategy and the classes below it), and which groups it leaves as they are.
+"""Chooses the partitions and file slices of a clustering plan, and its groups (ClusteringPlanPartitionFilter,
+PartitionAwareClusteringPlanStrategy and the classes below it). Finds the groups that a plan leaves as they are.
 
-Groups are of one partition each. The rules are those of the release that wrote the table's version
+Each group is of one partition. The rules are those of the release that wrote the table's version
 (TableVersion.conflict_release): 0.15.0 for version 6, 1.0.2 for version 8, 1.2.0 for version 9.
 """
 
@@ -59,14 +59,17 @@ _SINGLE: Final = f"that would be rewritten alone ({SINGLE_GROUPS.name})"
 
 @dataclass(frozen=True, slots=True)
 class PlanRules:
-    """What the releases differ in."""
+    """The rules in which the releases differ."""
 
     counts_schedule_inline: bool
-    """`hoodie.clustering.schedule.inline` counts as `hoodie.clustering.async.enabled` does."""
+    """Whether `hoodie.clustering.schedule.inline` counts like `hoodie.clustering.async.enabled`."""
     sorts_partitions: bool
-    """Partitions are in the order of their paths, also those of RECENT_DAYS; else the latest come first there."""
+    """Whether partitions are in the order of their paths, also with RECENT_DAYS. Otherwise the latest come first there.
+    """
     leaves_any_single: bool
-    """Any group of one slice into one file is left out where single ones are; else only the last of a partition."""
+    """Whether the option that leaves single slices out applies to every group of one slice into one file. Otherwise it
+    applies only to the last group of a partition.
+    """
 
 
 RULES: Final[Mapping[str, PlanRules]] = {
@@ -74,11 +77,11 @@ RULES: Final[Mapping[str, PlanRules]] = {
     "1.0": PlanRules(True, False, False),
     "1.2": PlanRules(True, True, True),
 }
-"""By TableVersion.conflict_release."""
+"""The rules by TableVersion.conflict_release."""
 
 
 def chosen_partitions(config: ClusteringConfig, paths: Sequence[str], rules: PlanRules, *, hour: int) -> list[str]:
-    """The partitions among `paths` that a plan looks at, in its order. `hour` is that of the day, for DAY_ROLLING."""
+    """Returns the partitions of `paths` that a plan looks at, in its order. `hour` of the day is for DAY_ROLLING."""
     chosen = list(paths)
     if config.selected:
         there = frozenset(paths)
@@ -97,12 +100,12 @@ def chosen_partitions(config: ClusteringConfig, paths: Sequence[str], rules: Pla
 
 
 def is_small(item: FileSlice, config: ClusteringConfig) -> bool:
-    """Whether the base file is smaller than the limit; a slice of log files alone has none."""
+    """Whether the base file is smaller than the limit. A slice of log files alone has no base file, and is small."""
     return (0 if item.base_file is None else item.base_file.size) < config.small_file_limit
 
 
 def size_of(item: FileSlice, config: ClusteringConfig) -> int:
-    """The bytes that a slice counts in its group: those of its base file, or of a full one where it has none."""
+    """Returns the bytes that a slice counts in its group: those of its base file, or of a full one without it."""
     return config.max_file_bytes if item.base_file is None else item.base_file.size
 
 
@@ -113,7 +116,7 @@ def outputs_of(group: Group, config: ClusteringConfig) -> int:
 def groups_of(
     config: ClusteringConfig, slices: Sequence[FileSlice], rules: PlanRules, schema_of: SchemaOf
 ) -> list[Group]:
-    """All groups of a partition's slices. `schema_of` tells slices apart that are not copied into one file."""
+    """Returns the groups of a partition's slices. Slices with different `schema_of` are not copied into one file."""
     if config.strategy is Strategy.SINGLE_FILE:
         return [(item,) for item in slices]
 
@@ -135,7 +138,7 @@ def groups_of(
 
 
 def _packed(config: ClusteringConfig, slices: Sequence[FileSlice], schema_of: SchemaOf) -> Iterator[Group]:
-    """A group ends before the slice that would make it too large, or that has another schema."""
+    """Yields groups in order. A group ends before a slice that would make it too large, or that has another schema."""
     group: list[FileSlice] = []
     total, schema = 0, None
     for item in slices:
@@ -152,14 +155,14 @@ def _packed(config: ClusteringConfig, slices: Sequence[FileSlice], schema_of: Sc
 
 
 class ClusteredAlike:
-    """Groups that completed clusterings of a table left as the next one would: to rewrite them again gains nothing, and
-    Hudi plans them for ever (hudi#13475, hudi#14086). Each plan is read once, and the archive on first use.
+    """Recognizes groups that completed clusterings left as the next one would leave them. A rewrite of such a group
+    gains nothing, but Hudi plans it again and again (hudi#13475, hudi#14086). Each plan is read once.
 
-    A group was clustered alike where no log file came since, and completed clusterings wrote all of its files, with the
-    same sort columns and layout. Where they had the same target size, one of them wrote the whole group, or the group
-    has fewer than twice as many files as would come out; else as many files would come out again. So planning comes to
-    an end: n files become o parts, each with at most one file below the target size, so that fewer than 2 * o <= n come
-    out.
+    A group was clustered alike where no log file came since, and completed clusterings with the same sort columns and
+    layout wrote all of its files. With the same target size too, one of them must have written the whole group, or the
+    group must have fewer than twice as many files as would come out. With another target size, as many files must come
+    out again. So planning comes to an end: n files become o parts, each with at most one file below the target size, so
+    that fewer than 2 * o <= n come out.
     """
 
     def __init__(self, context: TableContext, timeline: Timeline, config: ClusteringConfig) -> None:
@@ -174,7 +177,7 @@ class ClusteredAlike:
         if any(item.log_files or item.base_file is None for item in group):
             return False
         targets, outputs = set[str | None](), outputs_of(group, self._config)
-        # The newest first: of a write that is on the timeline the archive need not be read.
+        # The newest first: a write on the timeline needs no read of the archive.
         instants = sorted({item.base_instant for item in group}, reverse=True)
         for instant in instants:
             if instant not in self._plans:
@@ -216,7 +219,7 @@ class ClusteredAlike:
 
 @dataclass(slots=True)
 class GroupsToPlan:
-    """Groups to plan, and how many file groups are not, by the cause; `missing` partitions the next plan looks at."""
+    """The groups to plan, and numbers of other file groups by cause. The next plan looks at partitions `missing`."""
 
     groups: list[Group] = field(default_factory=list)
     missing: set[str] = field(default_factory=set)
@@ -236,18 +239,18 @@ class GroupsToPlan:
 def find_groups(
     context: TableContext, view: FileSystemView, partitions: Sequence[str], instant: str, config: ClusteringConfig
 ) -> GroupsToPlan:
-    """Groups of the latest slices that no pending plan holds, up to the number that a plan may have."""
+    """Returns groups of the latest slices that no pending plan holds, up to the number that a plan may have."""
     held = held_groups(view.pending)
     rules = RULES[context.config.features.conflict_release]
     late: frozenset[str] = frozenset()
     if context.config.features.completion_time_in_name:
-        # For those that check conflicts these are later than the clustering, which must not have their files.
+        # Writers that check conflicts take these for later than the clustering: it must not have their files.
         late = frozenset(item.requested_time for item in view.timeline.commits() if item.completed_at >= instant)
     earlier = ClusteredAlike(context, view.timeline, config)
     plannable = GroupsToPlan()
     for partition in partitions:
         if len(plannable.groups) >= config.max_groups:
-            # What is behind the limit is not listed: the next plan looks at it.
+            # Partitions after the limit are not listed: the next plan looks at them.
             plannable.missing.add(partition)
             continue
         candidates = _candidates(view.latest_slices(partition), held, late, config, plannable)
@@ -296,7 +299,7 @@ def _candidates(
 
 
 def _schema_of(context: TableContext, item: FileSlice) -> Hashable:
-    """The columns of a base file as Parquet has them; files that differ are not copied into one."""
+    """Returns the Parquet columns of a base file. Files with different columns are not copied into one."""
     if item.base_file is None:
         return None
     path = item.base_file.path

@@ -1,7 +1,6 @@
-"""A stored plan as work for an engine, and the proof that what came of it is what the plan asks for.
+"""Runs a stored plan on an engine, and proves that the result is what the plan asks for.
 
-A group is sorted by one task or by an exchange. Without sort columns slices are joined, and row groups that are large
-enough are copied, not decoded.
+One task or an exchange sorts a group. Without sort columns slices are joined, and large row groups are copied.
 """
 
 from __future__ import annotations
@@ -41,17 +40,19 @@ from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, ClusteringSlice
 
 _SAMPLED_ROWS: Final = 100_000
-"""Of a group, in all its slices."""
+"""Rows that are sampled of a group, in all its slices."""
 _SAMPLED_AT_LEAST: Final = 64
-"""Of each slice."""
+"""Rows that are sampled of each slice at least."""
 _SAMPLED_BYTES: Final = 16 << 20
-"""Of a group: fewer rows are sampled where their columns are long."""
+"""The most bytes that are sampled of a group: fewer rows are sampled where their columns are long."""
 _UNIT_BYTES: Final = 32 << 20
-"""Of files whose rows one task samples or exchanges, but for a larger slice, which is not divided."""
+"""Bytes of files whose rows one task samples or exchanges. A larger slice is not divided."""
 
 
 def groups_of(plan: ClusteringPlan, *, by_file: bool) -> list[ClusteringGroup]:
-    """Each for one partition, or divided with its outputs by the number of slices; `by_file`: for each slice."""
+    """Returns the groups of a plan, each of one partition: a group of several is divided, with its outputs by the
+    number of slices. With `by_file` each slice is a group.
+    """
     if by_file:
         return [ClusteringGroup((item,), 1) for item in plan.slices]
     divided = []
@@ -80,7 +81,7 @@ class Work:
         return self.engine.run(join_slices, units, run_epoch=self.epoch, progress=self.progress)
 
     def sort(self, groups: Sequence[ClusteringGroup], order: SortOrder) -> list[Clustered]:
-        """In `order` within each group: by one task each, or, where rows are many or executors near, by an exchange."""
+        """Sorts each group: in one task, or by an exchange where rows are many or the engine is not remote."""
         small = [group for group in groups if self._is_for_one_task(group)]
         large = [group for group in groups if not self._is_for_one_task(group)]
         units = [
@@ -133,24 +134,26 @@ class Work:
     def _sample(
         self, group: ClusteringGroup, order: SortOrder, slices: tuple[ClusteringSlice, ...]
     ) -> SampleUnit | None:
-        """What is sampled of some slices of a group: nothing where it becomes one file, whose order needs no bounds."""
+        """Returns what is sampled of slices of a group; None where it becomes one file that needs no bounds."""
         if group.outputs <= 1 and order.layout.is_linear:
             return None
         rows = max(_SAMPLED_AT_LEAST, _SAMPLED_ROWS // len(group.slices))
         return SampleUnit(self.target, slices, order, rows, _SAMPLED_BYTES // len(group.slices))
 
     def _packed(self, group: ClusteringGroup) -> list[tuple[ClusteringSlice, ...]]:
-        """Of each unit: small ones share it where a task costs as much as some MiB; else they are read side by side."""
+        """Returns the slices of each unit. On a remote engine a task costs as much as some MiB, so that small slices
+        share a unit; otherwise slices are read side by side.
+        """
         if not self.engine.is_remote:
             return [(item,) for item in group.slices]
         return self._cut(group, lambda before, _: before // _UNIT_BYTES)
 
     def _parts(self, group: ClusteringGroup) -> list[tuple[ClusteringSlice, ...]]:
-        """The slices of each new file: in their order, some equal parts of the bytes."""
+        """Returns the slices of each new file: in their order, some equal parts of the bytes."""
         return self._cut(group, lambda before, total: before * group.outputs // total)
 
     def _cut(self, group: ClusteringGroup, part_of: Callable[[int, int], int]) -> list[tuple[ClusteringSlice, ...]]:
-        """The slices in their order, cut where `part_of` the bytes before one, and of all bytes, changes."""
+        """Cuts the slices where the value of `part_of` changes. It gets the bytes before a slice, and all bytes."""
         sizes = [max(1, self.sizes[item.partition, item.file_id]) for item in group.slices]
         total = sum(sizes)
         starts = zip(group.slices, accumulate(sizes, initial=0), strict=False)
@@ -159,7 +162,7 @@ class Work:
 
 
 def prove(plan: ClusteringPlan, results: Sequence[Clustered], instant: str, *, with_statistics: bool) -> Rewritten:
-    """The new files, shown to hold as many rows as the slices of each partition. Raises ExecutionError otherwise."""
+    """Returns the new files, with as many rows as the slices of each partition. Raises ExecutionError otherwise."""
     counts = [count for result in results for count in result.counts]
     planned = sorted((item.partition, item.file_id) for item in plan.slices)
     if sorted((count.partition, count.file_id) for count in counts) != planned:
@@ -176,7 +179,7 @@ def prove(plan: ClusteringPlan, results: Sequence[Clustered], instant: str, *, w
 
 @dataclass(frozen=True, slots=True)
 class JoinUnit:
-    """Slices of one partition that become the file groups `<prefix>-0` and so on: one, unless it gets too large."""
+    """Slices of a partition for the file group `<prefix>-0`, and for `<prefix>-1`… where one gets too large."""
 
     target: SliceTarget
     slices: tuple[ClusteringSlice, ...]
@@ -184,8 +187,8 @@ class JoinUnit:
 
 
 def join_slices(unit: JoinUnit, attempt: TaskAttempt) -> Clustered:
-    """The UnitTask without sort columns. Memory: that of one slice (open_slice), a row group of output or a column
-    chunk that is copied. Raises HudiError only, as open_slice, and ExecutionError where writing fails.
+    """Joins the slices of a unit (UnitTask, without sort columns). Memory: that of one slice (open_slice), and a row
+    group of output or a copied column chunk. Raises HudiError only: as open_slice, and ExecutionError.
     """
     storage = open_data_storage(unit.target.uri, unit.target.storage_options)
     counts = []

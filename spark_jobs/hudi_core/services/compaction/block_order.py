@@ -1,10 +1,10 @@
-"""Which writes a log compaction may not come behind, so that every reader finds the newest version of each row.
+"""Decides after which writes a log compaction may not come, so that every reader finds the newest version of each row.
 
-A reader that knows log compactions puts their blocks where the newest block that they hold stood, and passes over all
-that they hold: Hudi 1.2, and this engine. The queries of Hudi 0.15, 1.0 and 1.1 read the new blocks where they are in
-the order of log files, beside what they hold (BaseHoodieLogRecordReader, scanInternalV1). There an older version of a
-row would come behind a newer one that another write put in between. `hoodie.optimized.log.blocks.scan.enable` changes
-that for Hudi's compaction and clustering, and not for its queries on Spark.
+A log compaction writes new blocks that hold the rows of merged blocks. Hudi 1.2 and this engine read a new block where
+the newest of its merged blocks stood, and pass over the merged ones. The queries of Hudi 0.15, 1.0 and 1.1 read the new
+blocks in the order of log files, beside the merged ones (BaseHoodieLogRecordReader, scanInternalV1). There an older
+version of a row would come after a newer one that another write put in between.
+`hoodie.optimized.log.blocks.scan.enable` changes that for Hudi's compaction and clustering, not for its queries.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from hudi_core.view.file_group import DataFile
 
 @dataclass(frozen=True, slots=True)
 class BlockOrder:
-    """What a task must know of the table to see which blocks come in between. `by_name`: log files are named after the
-    instant that wrote them, and ordered by it. `pending` are writes, `late` those that completed beside the plan; with
-    `by_name` both are without what was requested after the plan, which comes behind in any case.
+    """What a task must know of the table to find the blocks that come in between. With `by_name` log files are named
+    after the instant that wrote them, and ordered by it. `pending` are pending writes, `late` are writes that completed
+    after the plan. With `by_name` both leave out writes requested after the plan: their blocks come later in any case.
     """
 
     by_name: bool
@@ -56,9 +56,9 @@ class BlockOrder:
         merged: frozenset[str],
         committed: CommittedInstants,
     ) -> None:
-        """`listed` are the files of the operation's partition, `merged` the instants of the blocks that are merged.
-        Raises ConflictError for blocks of a pending write in the file group that come before the new ones, and
-        UnsupportedError for those of a completed one.
+        """Raises ConflictError where the file group has blocks of a pending write before the new blocks, and
+        UnsupportedError where it has such blocks of a completed write. `listed` are the files of the operation's
+        partition, `merged` the instants of the blocks that are merged.
         """
         named = [(parse_data_file(info.name), info) for info in listed]
         mine = [
@@ -95,7 +95,7 @@ class BlockOrder:
 
 
 def writer_beside(context: TableContext, timeline: Timeline, instant: str) -> Instant | None:
-    """A pending write that may be alive and come before a log compaction at `instant` in the order of log files."""
+    """Returns a pending write that may be alive and write blocks before those of a log compaction at `instant`."""
     by_name = context.config.features.log_name_has_delta_commit
     pending = [
         item
@@ -106,7 +106,7 @@ def writer_beside(context: TableContext, timeline: Timeline, instant: str) -> In
 
 
 def check_no_writer_beside(context: TableContext, instant: str, timeline: Timeline) -> None:
-    """Raises ConflictError while there is one (writer_beside)."""
+    """Raises ConflictError while writer_beside finds a write."""
     writer = writer_beside(context, timeline, instant)
     if writer is not None:
         raise ConflictError(

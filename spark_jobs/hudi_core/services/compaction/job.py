@@ -1,6 +1,4 @@
-"""Compaction and log compaction: the log files of each file slice of the plan are merged into a new base file, or into
-one more log file.
-"""
+"""Compaction and log compaction merge the log files of planned slices into new base files, or one log file each."""
 
 from __future__ import annotations
 
@@ -43,14 +41,14 @@ from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.reconcile import log_files_of
 
 _CHECKPOINTS = ("deltastreamer.checkpoint.", "streamer.checkpoint.")
-"""Extra metadata in which Hudi's streamers keep how far they have read; they look for it on the latest commit first."""
+"""Prefixes of the extra metadata in which Hudi's streamers keep how far they have read. They read the latest first."""
 _CHANGE_LOGS = "hoodie.table.cdc.enabled"
 
 log = logging.getLogger(__name__)
 
 
 class CompactionJob(RewriteJob[CompactionPlan]):
-    """The plan is a writer's, or of planner.py."""
+    """Runs a compaction that a writer or planner.py has planned."""
 
     action = Action.COMPACTION
     operation = Operation.COMPACT
@@ -67,13 +65,15 @@ class CompactionJob(RewriteJob[CompactionPlan]):
         return instant
 
     def _is_compaction(self, instant: Instant) -> bool:
-        """A completed compaction and a write to a copy-on-write table have one action; the pending files differ."""
+        """Whether an instant is a compaction. A completed one has the action of a write; pending files differ."""
         if instant.pending_action == Action.COMMIT and instant.is_completed:
             return self.active.read_commit(instant).compacted
         return instant.pending_action == Action.COMPACTION
 
     def plan(self, timeline: Timeline) -> CompactionPlan:
-        """Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError; ConflictError for a writer."""
+        """Reads and checks the plan. Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError;
+        ConflictError for a pending write that began before the plan.
+        """
         plan = self.active.read_plan(self.instant)
         path = self.active.path(self.instant, Action.COMPACTION, State.REQUESTED)
         check_operations(plan.operations, path=path)
@@ -96,7 +96,7 @@ class CompactionJob(RewriteJob[CompactionPlan]):
             self._warn_of_change_logs(plan)
             schema = self._schema(timeline)
             policy = MergePolicy.for_table(context.config, context.options)
-            # A base file with `_hoodie_operation` would be one that no later compaction takes.
+            # No later compaction would take a base file with `_hoodie_operation`.
             stored = without_meta_fields(schema)
             target = SliceTarget.of(self, stored, timeline, attempt.requirements, policy)
             # In layout 1 a writer may append to a log file until its write completes.
@@ -125,16 +125,17 @@ class CompactionJob(RewriteJob[CompactionPlan]):
 
 
 def _is_logged(item: CompactionOperation) -> bool:
-    """Whether Hudi 1.2.0 writes a change log where it compacts such a slice of a table of version 9 that has them."""
+    """Whether Hudi 1.2.0 writes a change log when it compacts such a slice of a version 9 table with change logs."""
     return item.base_file is None or BUCKET_ID.match(item.file_id) is not None
 
 
 def compaction_metadata(
     job: RewriteJob[CompactionPlan], stats: Sequence[WriteStat], schema: AvroSchema, timeline: Timeline
 ) -> CommitMetadata:
-    """Of a compaction or log compaction: `schema` is the table's, without meta fields, `timeline` that of the start. In
-    layout 1 with the streamers' checkpoints of the last commit before the instant, not of a later one: if that is
-    rolled back, they would make the streamer skip its input. In layout 2 streamers look back past commits without one.
+    """Returns the commit of a compaction or log compaction. `schema` is the table's, without meta fields; `timeline` is
+    that of the start. In layout 1 the commit has the streamers' checkpoints of the last commit before the instant.
+    Those of a later commit would make the streamer skip its input if that commit is rolled back. In layout 2 streamers
+    look back past commits without checkpoints.
     """
     last = timeline.commits().before(job.instant).last() if job.active.layout == 1 else None
     extra = {} if last is None else job.active.read_commit(last).extra_metadata
@@ -145,7 +146,7 @@ def compaction_metadata(
 def build_units(
     target: SliceTarget, operations: Sequence[CompactionOperation], sizes: Mapping[str, int]
 ) -> list[CompactionUnit]:
-    """One unit per operation. Where `sizes` has not the bytes of log files, by their paths, tasks ask for them."""
+    """Returns one unit per operation. `sizes` are the bytes of log files by path; if empty, tasks ask for them."""
     units = []
     for item in operations:
         of_logs = tuple(sizes[join(item.partition, name)] for name in item.log_files) if sizes else ()
@@ -174,7 +175,7 @@ def check_counts(operation: CompactionOperation, result: CompactedSlice, source:
 
 
 class LogCompactionJob(CompactionJob):
-    """The plan is a writer's, or of log_planner.py."""
+    """Runs a log compaction that a writer or log_planner.py has planned."""
 
     action = Action.LOG_COMPACTION
     operation = Operation.LOG_COMPACT
@@ -185,7 +186,7 @@ class LogCompactionJob(CompactionJob):
         self.required = check_log_compaction(self.context)
 
     def find(self, timeline: Timeline) -> Instant:
-        """A completed log compaction has the action of a write; its metadata names the operation."""
+        """Returns the log compaction in any state. A completed one has a write's action; its metadata tells."""
         instant = timeline.find(self.instant, self.action)
         if instant is None or not (
             instant.pending_action == self.action
@@ -195,7 +196,7 @@ class LogCompactionJob(CompactionJob):
         return instant
 
     def plan(self, timeline: Timeline) -> CompactionPlan:
-        """Errors as CompactionJob.plan, and TimelineError (check_not_overtaken)."""
+        """Reads and checks the plan. Raises as CompactionJob.plan, and TimelineError (check_not_overtaken)."""
         plan = self.active.read_plan(self.instant, self.action)
         path = self.active.path(self.instant, self.action, State.REQUESTED)
         check_operations(plan.operations, path=path)
@@ -239,7 +240,9 @@ class LogCompactionJob(CompactionJob):
 
 
 def check_log_compaction(context: TableContext) -> StatisticsRequirements | None:
-    """As check_table, and UnsupportedError where a merge makes a row of two: some readers would merge them again."""
+    """Checks the table as check_table does, and returns what it returns. Also raises UnsupportedError where a merge
+    makes one row of two: some readers would merge them again.
+    """
     required = check_table(context)
     policy = MergePolicy.for_table(context.config, context.options)
     if policy.fill is not Fill.NOTHING or policy.rules is Rules.FUNCTION:
@@ -252,8 +255,8 @@ def check_log_compaction(context: TableContext) -> StatisticsRequirements | None
 
 
 def check_not_overtaken(timeline: Timeline, instant: str, *, path: str) -> None:
-    """Raises TimelineError for a compaction, in any state, that was requested after the log compaction: merged rows
-    would come on top of the base files in which newer ones are (BaseHoodieTableServiceClient.logCompact).
+    """Raises TimelineError for a compaction, in any state, that was requested after the log compaction. The merged rows
+    would come on top of its base files, which hold newer rows (BaseHoodieTableServiceClient.logCompact).
     """
     for item in timeline.of_actions(Action.COMPACTION, Action.COMMIT):
         if item.requested_time > instant:

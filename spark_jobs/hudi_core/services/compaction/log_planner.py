@@ -1,6 +1,7 @@
-"""Plans a log compaction: when one is due, and which slices' log files it merges (HoodieLogCompactionPlanGenerator).
+"""Plans a log compaction: decides when it is due, and which slices' log files it merges
+(HoodieLogCompactionPlanGenerator).
 
-It is planned on an explicit option only: a reader that does not know log compactions reads rows twice, and in the wrong
+It is planned on an explicit option only. A reader that does not know log compactions reads rows twice, and in the wrong
 order where a writer came between (block_order.py).
 """
 
@@ -34,7 +35,7 @@ _STRATEGY: Final = {
     "strategyParams": {},
     "version": 1,
 }
-"""What Hudi names in each of its plans."""
+"""The strategy that Hudi names in each of its plans."""
 
 
 class LogCompactionService(CompactionService):
@@ -47,7 +48,7 @@ class LogCompactionService(CompactionService):
         check_schema_of_latest(context, timeline)
 
     def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Planned[CompactionPlan] | Nothing:
-        """Other guards than those of a compaction: blocks may come between."""
+        """Plans a log compaction. Its guards differ from a compaction's: blocks of other writes may come between."""
         if not LOG_COMPACTION.read(context.options):
             return Nothing(
                 f"log compactions are planned with {LOG_COMPACTION.name}=true only, since readers must know them"
@@ -88,9 +89,9 @@ def _planned(context: TableContext, timeline: Timeline, instant: str) -> Planned
 
 
 def _why_not_due(context: TableContext, timeline: Timeline) -> str | None:
-    """Hudi 1.2 counts completed delta commits since the last compaction and the last log compaction
-    (ScheduleCompactionActionExecutor.needLogCompact), that of the log compaction with them; earlier releases look at
-    the file slices alone. What the last plan left out for its budget is due at once.
+    """Returns why no log compaction is due. Hudi 1.2 counts completed delta commits since the last compaction or log
+    compaction (ScheduleCompactionActionExecutor.needLogCompact), the delta commit of the log compaction included.
+    Earlier releases look at the file slices alone. Slices that the last plan left out for its budget are due at once.
     """
     deltas = timeline.of_actions(Action.DELTA_COMMIT)
     if not len(deltas):
@@ -114,12 +115,12 @@ def _why_not_due(context: TableContext, timeline: Timeline) -> str | None:
 
 
 class _Slices:
-    """Which file slices have enough log blocks, all of them such as log compaction copies."""
+    """Chooses the file slices that have enough log blocks, if log compaction copies all of these."""
 
     def __init__(self, context: TableContext, timeline: Timeline) -> None:
         self.least = LOG_COMPACTION_BLOCKS.read(context.options)
         self.refused = ""
-        """Why one that has enough is not taken."""
+        """Why a slice that has enough is not taken."""
         self._context = context
         self._committed = CommittedInstants.of(timeline)
         self._writes = CompletedWrites(context.active, timeline, context.history)
@@ -128,9 +129,9 @@ class _Slices:
         self._as_hudi_1 = reads_as_hudi_1(context.config)
 
     def takes(self, item: FileSlice) -> bool:
-        """Reads the headers of its log blocks. Hudi 1.2 counts log files, too, with those of log compactions. Unlike in
-        Hudi, what one log compaction wrote is not taken again: a run that plans until nothing is due would copy it for
-        ever.
+        """Whether the plan takes a slice; reads the headers of its log blocks. Hudi 1.2 also counts log files, those of
+        log compactions included. Unlike in Hudi, the result of one log compaction is not taken again: a run that plans
+        until nothing is due would copy it without end.
         """
         scan = scan_log_files(
             self._context.storage,

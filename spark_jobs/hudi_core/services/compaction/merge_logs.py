@@ -1,12 +1,11 @@
-"""One operation of a log compaction's plan: of the log files of a file slice, the newest version of each row is copied
-into one log file (LogCompactionExecutionHelper of 0.15, FileGroupReaderBasedAppendHandle of 1.1 and later).
+"""Runs one operation of a log compaction's plan: copies the newest version of each row from the log files of a file
+slice into one log file (LogCompactionExecutionHelper of 0.15, FileGroupReaderBasedAppendHandle of 1.1 and later).
 
-The versions are folded by the merge loop of readers, and the winning one is copied as it is, with its commit time,
-ordering value and schema: a reader that goes on from it gets what it would get from all of them. So there is no log
-compaction where a merge makes a new row of two.
+The merge loop of readers folds the versions. The winning version is copied as it is, with its commit time, ordering
+value and schema. A reader goes on from it. So there is no log compaction where a merge makes a new row of two.
 
-Peak memory of a task: of every log record its key, its ordering value and 17 bytes, in memory-mapped files beyond
-`airflow_hudi.memory.bytes`; what a piece of a block decodes to; and filegroup.write.log_copy.
+Peak memory of a task: the key, the ordering value and 17 bytes of every log record, in memory-mapped files beyond
+`airflow_hudi.memory.bytes`; one decoded piece of a block; and the memory of filegroup.write.log_copy.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _COPIED: Final = frozenset({BlockType.AVRO_DATA, BlockType.DELETE})
 
 @dataclass(frozen=True, slots=True)
 class LogCompactionUnit:
-    """One operation of the plan; `order` is by which blocks may come in between."""
+    """One operation of the plan. `order` says which blocks may come in between."""
 
     target: SliceTarget
     operation: CompactionOperation
@@ -66,7 +65,7 @@ class LogCompactionUnit:
 
 @dataclass(frozen=True, slots=True)
 class MergedLogs(OperationResult):
-    """`keys` is how many the logs hold, of which each is one of the `records` or `deletes` of the new file."""
+    """The result of an operation. Each of the `keys` in the logs is one of the `records` or `deletes`."""
 
     keys: int = 0
     records: int = 0
@@ -74,10 +73,10 @@ class MergedLogs(OperationResult):
 
 
 def merge_operation(unit: LogCompactionUnit, attempt: TaskAttempt) -> MergedLogs:
-    """Merges the log files of one file slice; the UnitTask of log compaction. Files: the marker first, then the log
-    file under a name of this attempt. Raises HudiError only: StorageNotFoundError for a file of the plan that is gone,
+    """Merges the log files of one file slice (UnitTask of log compaction). Writes the marker first, then the log file
+    under a name of this attempt. Raises HudiError only: StorageNotFoundError for a file of the plan that is gone,
     CorruptFileError for a broken one and for a corrupt log block (unless allowed), UnsupportedError for blocks that are
-    not copied, ConflictError for those of a pending write that come between (BlockOrder.check), ExecutionError.
+    not copied, ConflictError for blocks of a pending write that come between (BlockOrder.check), ExecutionError.
     """
     merge = _Merge(unit, attempt)
     try:
@@ -122,7 +121,7 @@ class _Merge:
         listed = self.storage.list_files(self.partition)
         unit.order.check(self.storage, unit.operation, listed, frozenset(merged), committed)
         name = self._name(listed)
-        # Hudi 1.2 fails to roll a log file back that is its writer's own and is not announced as such.
+        # Hudi 1.2 fails to roll back a log file of one writer alone, unless its marker says so.
         kind = MarkerType.CREATE if unit.order.by_name else MarkerType.APPEND
         marker = create_marker(self.storage, self.instant, self.partition, str(name), kind)
         check_attempt(self.storage, self.instant, self.token.stage_id, marker, closed=False)
@@ -148,7 +147,7 @@ class _Merge:
         return MergedLogs(stat, statistics, corrupt, len(records), copy.records, copy.deletes)
 
     def _name(self, listed: Sequence[FileInfo]) -> LogFileName:
-        """The next log file of the slice; in layout 2 the first of the instant."""
+        """Returns the name of the next log file of the slice; in layout 2, of the first log file of the instant."""
         operation = self.unit.operation
         if self.unit.order.by_name:
             return LogFileName(operation.file_id, self.instant, 1, self.token)
@@ -161,7 +160,7 @@ class _Merge:
         return LogFileName(operation.file_id, operation.base_instant, max(versions, default=0) + 1, self.token)
 
     def _folded(self, scan: ScanResult, positions: Sequence[RecordPositions] | None) -> LogRecords:
-        """The winning version of each key, or base row; its row number is that among the rows of all data blocks."""
+        """Returns the winning version of each key, or base row. Its row number counts the rows of all data blocks."""
         schema, file_id = self.files.schema, self.unit.operation.file_id
         self.ordering = Ordering.of(self.policy, schema, path=file_id)
         columns = arrow_schema(add_meta_fields(schema), path=file_id)
@@ -188,7 +187,7 @@ class _Merge:
     def _entries(
         self, scan: ScanResult, records: LogRecords, positions: Sequence[RecordPositions] | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each key, or position, whose newest version is a delete entry: numbers of its last block and entry."""
+        """Returns the last block's and entry's numbers for keys, or positions, whose newest version is a delete."""
         places = np.flatnonzero(records.rows < 0)
         keys = records.keys.take(pa.array(places)) if records.positions is None else pa.array(records.positions[places])
         block_of = np.full(len(places), -1, dtype=np.int64)
@@ -215,7 +214,7 @@ class _Merge:
     def _is_version(
         self, records: LogRecords, places: NDArray[np.int64], natural: NDArray[np.bool_], values: pa.Array
     ) -> NDArray[np.bool_]:
-        """Whether delete entries are what the fold has left of the keys at `places`."""
+        """Returns whether each delete entry is the version that the fold has left of its key, at `places`."""
         kept = records.ordering.take(pa.array(places))
         same = ~greater(kept, values) & ~greater(values, kept) & (nulls(kept) == nulls(values))
         is_natural = records.kinds[places] == Kind.NATURAL_DELETE

@@ -1,15 +1,13 @@
-"""One operation of a compaction plan: merges a file slice's base file and log files into a new base file
-(HoodieCompactor).
+"""Runs one operation of a compaction plan: merges a file slice into a new base file (HoodieCompactor).
 
 Hudi 0.15 merges by its log scanner and HoodieMergeHandle, 1.x by the reader of its queries
-(FileGroupReaderBasedMergeHandle). They differ in what they make of a key that the base file holds twice, of log blocks
-newer than the compaction reads, and in what they count.
+(FileGroupReaderBasedMergeHandle). They treat two things differently: a key that the base file holds twice, and log
+blocks newer than the compaction reads. Their counts differ, too.
 
-Runs wherever the engine puts it, on what the unit says alone. Peak memory of a task is bounded by the options, not by
-the files: `airflow_hudi.memory.bytes` of log records, beyond which they lie in memory-mapped temporary files; for every
-log record its key, its ordering value and 9 bytes; one batch of base rows and its merged copy; one Parquet row group
-being written (`hoodie.parquet.block.size`); what a sixteenth of the log records' budget (at least 8 MiB) of an Avro log
-block decodes to.
+A task needs only its unit. The options bound its peak memory, not the files: `airflow_hudi.memory.bytes` of log
+records, beyond which they lie in memory-mapped temporary files; the key, the ordering value and 9 bytes of every log
+record; one batch of base rows and its merged copy; one Parquet row group being written (`hoodie.parquet.block.size`); a
+decoded piece of an Avro log block, whose encoded size is a sixteenth of the log records' budget (at least 8 MiB).
 """
 
 from __future__ import annotations
@@ -41,9 +39,7 @@ _SOURCE = "compaction unit"
 
 @dataclass(frozen=True, slots=True)
 class CompactionUnit:
-    """One operation of the plan. `sizes` are the bytes of its log files, in its order, as listed when the plan was
-    checked; none in layout 1.
-    """
+    """One operation of the plan. `sizes` are the bytes of its log files, in its order; empty in layout 1."""
 
     target: SliceTarget
     operation: CompactionOperation
@@ -52,7 +48,7 @@ class CompactionUnit:
 
 @dataclass(frozen=True, slots=True)
 class CompactedSlice(OperationResult):
-    """`written` counts the rows of the new file, `copied` those of copied row groups."""
+    """The result of an operation. `written` counts the rows of the new file, `copied` those of copied row groups."""
 
     records: MergeCounts
     written: int
@@ -60,7 +56,7 @@ class CompactedSlice(OperationResult):
 
 
 def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSlice:
-    """Compacts one file slice; the UnitTask of compaction. Files: the marker first, then the base file under a name of
+    """Compacts one file slice (UnitTask of compaction). Writes the marker first, then the base file under a name of
     this attempt. Raises HudiError only: StorageNotFoundError for a file of the plan that is gone, CorruptFileError for
     a broken one and for a corrupt log block of a completed write (torn_tails; unless allowed), UnsupportedError,
     ExecutionError when the counts of rows in and out do not agree.
@@ -74,8 +70,8 @@ def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSl
         with ExitStack() as stack:
             with open_slice(storage, unit.target, operation, sizes=unit.sizes, compacts=True) as rows:
                 base, merge, scanned = rows.base, rows.merge, time.perf_counter()
-                # Hudi: a slice whose blocks were all rolled back is still rewritten when it has a base file, and is
-                # nothing when it has none.
+                # As in Hudi: a slice whose blocks were all rolled back is still rewritten when it has a base file, and
+                # becomes no file when it has none.
                 if merge is None:
                     return CompactedSlice(None, None, rows.corrupt, MergeCounts(), 0)
                 replaced_codec = None if base is None else base.compression
@@ -101,7 +97,7 @@ def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSl
 
 
 def _write(rows: SliceRows, merge: SliceMerge, writer: FileGroupWriter) -> int:
-    """Streams the merged rows into the new file; none may be lost or doubled. Returns how many were copied."""
+    """Streams the merged rows; returns how many were copied. Raises ExecutionError for a lost or doubled row."""
     handle, counts = writer.handle, merge.counts
     copied = rows.append_to(writer)
     expected = 0 if rows.base is None else rows.base.num_rows
@@ -117,7 +113,7 @@ def _write(rows: SliceRows, merge: SliceMerge, writer: FileGroupWriter) -> int:
 def _stat(
     operation: CompactionOperation, rows: SliceRows, merge: SliceMerge, new: WriteStat, scan_ms: int
 ) -> WriteStat:
-    """That of a `new` file group, with what was merged."""
+    """Returns the write stat `new` of a new file group, with the counts of the merge."""
     target, base_name = rows.target, operation.base_file
     records, counts, scan = merge.records, merge.counts, rows.scan.counts
     as_hudi_1 = target.files.as_hudi_1
@@ -126,8 +122,7 @@ def _stat(
     extra: dict[str, Any] = {"numUpdates": 0, "totalLogReadTimeMs": scan_ms} if as_hudi_1 else {}
     if as_hudi_1 and base_name is not None:
         extra["prevBaseFile"] = base_name
-    # HoodieMergeHandle of 0.15 counts a delete whose key the base lacks as an insert too; HoodieCreateHandle and 1.x do
-    # not.
+    # HoodieMergeHandle of 0.15, unlike 1.x, also counts a delete whose key the base lacks as an insert.
     counted_twice = 0 if base_name is None or as_hudi_1 else counts.missed_deletes
     return replace(
         new,

@@ -1,7 +1,7 @@
-"""Plans a compaction: which file slices are merged next (BaseHoodieCompactionPlanGenerator).
+"""Plans a compaction: decides which file slices are merged next (BaseHoodieCompactionPlanGenerator).
 
-strategies.py decides when one is due, and which file groups it takes; view/slicing.py which log files a slice has,
-those of rolled-back writes among them.
+strategies.py decides when a compaction is due, and which file groups it takes. view/slicing.py decides which log files
+a slice has; log files of rolled-back writes are among them.
 
 Peak memory on the driver: the file groups of one partition, and the operations, some 500 bytes each.
 """
@@ -48,8 +48,8 @@ from hudi_core.view.file_system_view import FileSystemView
 
 @dataclass(slots=True)
 class Candidates:
-    """Operations over whole slices, with the bytes that each reads; `held` counts file groups that another plan holds,
-    `passed` slices with log files that the plan has no use for; `skipped` are their partitions.
+    """Operations over whole slices, with the bytes that each reads. `held` counts file groups that another plan holds,
+    `passed` slices with log files that the plan does not take. `skipped` are such slices' partitions.
     """
 
     operations: list[CompactionOperation] = field(default_factory=list)
@@ -62,9 +62,9 @@ class Candidates:
 def make_plan(
     context: TableContext, timeline: Timeline, instant: str, *, today: date
 ) -> Planned[CompactionPlan] | Nothing:
-    """The plan of a compaction at `instant`, which is drawn before `timeline` is loaded; nothing is written. `today` is
-    the day in the zone of the table, for the strategies by day. Raises ConfigError for options that are not valid,
-    FormatError for a pending plan that is not safe.
+    """Returns the plan of a compaction at `instant`; nothing is written. The caller draws `instant` before it loads
+    `timeline`. `today` is the day in the zone of the table, for the strategies by day. Raises ConfigError for options
+    that are not valid, FormatError for a pending plan that is not safe.
     """
     config = CompactionConfig.of(context.options)
     features = context.config.features
@@ -75,7 +75,7 @@ def make_plan(
     strategies = Strategies(config, today, bounds_days=features.completion_time_in_name)
     everywhere = view.partitions()
     chosen = strategies.partitions(everywhere)
-    # Without base files that lack the table's columns (refuse_skeleton).
+    # Slices are left out whose base files lack the table's columns (refuse_skeleton).
     found = candidates(context, view, chosen, instant, config, lambda item: item.base_instant != BOOTSTRAP_INSTANT)
     if not found.operations:
         return Nothing(_no_candidates(len(everywhere), len(chosen), found, strategies.options))
@@ -118,7 +118,7 @@ def planned(plan: CompactionPlan, sizes: Mapping[FileGroupId, int], left: int) -
 def affordable(
     context: TableContext, operations: Sequence[CompactionOperation], sizes: Mapping[FileGroupId, int]
 ) -> tuple[list[CompactionOperation], list[CompactionOperation]]:
-    """The operations that fit into the budget, those with most bytes of logs for what they read, and the others."""
+    """Returns the operations that fit into the budget, and the others. Most log bytes per byte read come first."""
     return within_budget(
         context.options,
         operations,
@@ -135,7 +135,7 @@ def candidates(
     config: CompactionConfig,
     takes: Callable[[FileSlice], bool],
 ) -> Candidates:
-    """The latest slices with log files of file groups that no pending plan holds, of those that a plan `takes`. A log
+    """Returns the latest slices with log files that a plan `takes`, of file groups that no pending plan holds. A log
     compaction holds its file groups as well, unlike in Hudi: its log file would come on top.
     """
     held = held_groups(view.pending)
@@ -163,7 +163,7 @@ def candidates(
 
 
 def _completed_before(item: FileSlice, instant: str, completions: CompletionTimes) -> FileSlice:
-    """Without log files of what completed later: they are of the slice that it opens (isCompletedBefore)."""
+    """Returns the slice without logs of writes that completed after `instant` (isCompletedBefore)."""
 
     def is_planned(name: str) -> bool:
         completion = completions.of(parse_log_file(name).instant)

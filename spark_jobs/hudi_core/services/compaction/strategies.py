@@ -1,10 +1,9 @@
-"""When a compaction is due (ScheduleCompactionActionExecutor.needCompact), and which file groups its plan takes, in
-which order (the classes of org.apache.hudi.table.action.compact.strategy). Pure.
+"""Decides when a compaction is due (ScheduleCompactionActionExecutor.needCompact), which file groups its plan takes,
+and in which order (the classes of org.apache.hudi.table.action.compact.strategy). Pure.
 
-A strategy sees the partitions first, and then the operations of those that it left. Several work one after the other
-(CompositeCompactionStrategy). The strategies by day read a partition path as `yyyy/MM/dd`, also with the names of
-Hive-style partitions. Those of Hudi rewrite `-` in a path to `/`, and find no file in the partition then; here paths
-stay as they are.
+A strategy chooses partitions first, and then operations in these partitions. Several strategies work one after the
+other (CompositeCompactionStrategy). The strategies by day read a partition path as `yyyy/MM/dd`, also with the names of
+Hive-style partitions. Hudi's strategies by day rewrite `-` in a path to `/`, and then find no file; here paths stay.
 """
 
 from __future__ import annotations
@@ -50,12 +49,14 @@ _LIMITS: Final[Mapping[Strategy, str]] = {
     Strategy.UNBOUNDED_PARTITION_AWARE: TARGET_PARTITIONS.name,
     Strategy.PARTITION_REGEX: PARTITION_REGEX.name,
 }
-"""The option by which a strategy may take nothing."""
+"""The option that can make a strategy take nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategies:
-    """Those of a configuration on a day, in the writers' zone. `bounds_days`: by day also by the budget, as in 1.x."""
+    """The strategies of a configuration. `today` is the day in the writers' zone. With `bounds_days` DAY_BASED takes
+    operations by the budget, as in 1.x; otherwise by days.
+    """
 
     config: CompactionConfig
     today: date
@@ -63,12 +64,12 @@ class Strategies:
 
     @property
     def options(self) -> str:
-        """The names of the options that make them take more or less, for reasons."""
+        """The names of the options that make the strategies take more or less, for reasons."""
         limits = (_LIMITS[strategy] for strategy in self.config.strategies if strategy in _LIMITS)
         return ", ".join(dict.fromkeys((COMPACTION_STRATEGY.name, *limits)))
 
     def partitions(self, paths: Sequence[str]) -> list[str]:
-        """The partitions that are listed. Raises ConfigError for one that is no day, where the strategy goes by day."""
+        """The partitions that are listed. Raises ConfigError for a path that is no day, where a strategy is by day."""
         taken = list(paths)
         for strategy in self.config.strategies:
             taken = self._partitions(strategy, taken)
@@ -115,7 +116,7 @@ class Strategies:
         return operations
 
     def _is_recent(self, partition: str) -> bool:
-        """Whether the day is at most `target_partitions` before today, or later."""
+        """Whether the partition's day is at most `target_partitions` days before today, or later."""
         return _ordinal(partition) >= self.today.toordinal() - self.config.target_partitions
 
     def _latest_days(self, operations: list[CompactionOperation]) -> list[CompactionOperation]:
@@ -129,7 +130,7 @@ class Strategies:
         return [item for _, group in latest for item in group]
 
     def _within_io(self, operations: list[CompactionOperation]) -> list[CompactionOperation]:
-        """Up to and with the operation that spends the budget."""
+        """Returns the first operations, up to and with the one that uses up the budget."""
         budget = self.config.target_io_mb
         for number, item in enumerate(operations):
             budget -= int(item.metrics[IO_MB])
@@ -139,12 +140,12 @@ class Strategies:
 
 
 def _log_count(item: CompactionOperation) -> int:
-    """Change-data logs count, as in the plan's deltaFilePaths."""
+    """Returns the number of log files, change-data logs included, as in the plan's deltaFilePaths."""
     return len(item.log_files) + len(item.cdc_files)
 
 
 def _ordinal(partition: str) -> int:
-    """The day of a partition, as SimpleDateFormat reads it: a month or day may be too large; the rest is ignored."""
+    """Returns a partition's day as SimpleDateFormat reads it: month or day may be too large, the rest is ignored."""
     matched = _DAY.match(_NAMES.sub("/", _FIRST_NAME.sub("", partition)))
     if matched is not None:
         year, month, day = map(int, matched.groups())
@@ -160,13 +161,13 @@ def _ordinal(partition: str) -> int:
 def why_not_due(
     timeline: Timeline, instant: str, config: CompactionConfig, *, by_completion: bool, zone: str = "UTC"
 ) -> str | None:
-    """Why a compaction at `instant` is not due, and which option would change that; None when it is due.
+    """Returns why a compaction at `instant` is not due, and which option would change that; None when it is due.
 
-    With `by_completion`, as in layout 2, delta commits count that completed after the last compaction was requested
-    (CompactionUtils.getCompletedDeltaCommitsSinceLatestCompaction of 1.x); else those that were requested after it,
-    also pending ones (getDeltaCommitsSinceLatestCompaction of 0.15), as with NUM_COMMITS_AFTER_LAST_REQUEST, from the
-    newest pending compaction on (getDeltaCommitsSinceLatestCompactionRequest). Without a compaction time counts from
-    the first delta commit. `zone` is the timeline's.
+    With `by_completion`, as in layout 2, those delta commits count that completed after the last compaction was
+    requested (CompactionUtils.getCompletedDeltaCommitsSinceLatestCompaction of 1.x). Otherwise those count that were
+    requested after it, pending ones included (getDeltaCommitsSinceLatestCompaction of 0.15). With
+    NUM_COMMITS_AFTER_LAST_REQUEST it is the latter, from the newest pending compaction on
+    (getDeltaCommitsSinceLatestCompactionRequest). Without a compaction, time counts from the first delta commit.
     """
     deltas = timeline.of_actions(Action.DELTA_COMMIT)
     of_requests = config.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
@@ -201,7 +202,7 @@ def why_not_due(
 
 
 def _seconds_between(since: str, instant: str, zone: str) -> int | None:
-    """None where `since` is no date, as that of a bootstrap: it is older than any time that a trigger waits for."""
+    """Returns the seconds from `since` to `instant`; None where `since` is no date, as a bootstrap's."""
     try:
         began = parse_instant(since, zone)
     except TimelineError:
@@ -210,14 +211,14 @@ def _seconds_between(since: str, instant: str, zone: str) -> int | None:
 
 
 def last_request(timeline: Timeline) -> Instant | None:
-    """The latest compaction that was planned, in whatever state."""
+    """Returns the latest compaction that was planned, in any state."""
     return timeline.filter(
         lambda item: item.pending_action == Action.COMPACTION or (item.is_completed and item.action == Action.COMMIT)
     ).last()
 
 
 def is_after(delta: Instant, last: Instant, *, by_completion: bool) -> bool:
-    """Whether a commit came after `last`; with `by_completion`, a completed one by when it completed."""
+    """Whether a commit came after `last` was requested: by its completion with `by_completion`, else by its request."""
     if by_completion:
         return delta.completed_at > last.requested_time
     return delta.requested_time > last.requested_time

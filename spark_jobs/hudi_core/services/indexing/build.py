@@ -1,6 +1,6 @@
-"""One build of planned indexes, from a snapshot of the table to their base files, in file groups that are inflight;
-which actions completed since and are not in it; and with how many file groups. The steps of a build and of a resize:
-docs/guarantees/indexing.md. What a listed index may lack: metadata_table/read/completeness.py.
+"""Builds planned indexes, from a snapshot of the table to their base files, in file groups that are inflight. Says how
+many file groups an index has, and which actions completed since the snapshot and are not in the build.
+docs/guarantees/indexing.md has the steps. metadata_table/read/completeness.py says what a listed index may lack.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from hudi_core.timeline.timeline import Timeline
 log = logging.getLogger(__name__)
 
 GROUPS: Final = "airflow_hudi.file_groups"
-"""In a plan's extra metadata, where the version has it: so that every run of the plan builds as many."""
+"""The key of a file group count in a plan's extra metadata, where the version has it, for all runs of the plan."""
 
 
 def requested_counts(names: Iterable[str], options: Mapping[str, str]) -> dict[str, int]:
-    """The file group counts that the options require, by index. Raises ConfigError when no named index has one."""
+    """The file group counts that the options require, by index. Raises ConfigError when no row-level index is named."""
     count = FILE_GROUPS.read(options)
     if count is None:
         return {}
@@ -67,7 +67,7 @@ def requested_counts(names: Iterable[str], options: Mapping[str, str]) -> dict[s
 
 
 def planned_counts(plan: Iterable[IndexedPartition], options: Mapping[str, str], *, path: str) -> dict[str, int]:
-    """By index, those that a plan records, else those of the run's options. Raises CorruptFileError for no number."""
+    """Returns file group counts by index: those of a plan, else of options. Raises CorruptFileError for no number."""
     given = FILE_GROUPS.read(options)
     found: dict[str, int] = {}
     for item in plan:
@@ -96,13 +96,13 @@ def settings_for(count: int) -> dict[str, str]:
 
 
 def group_counts(storage: Storage, name: str) -> dict[str, int]:
-    """By the prefix of their ids: `record-index`, in a partitioned one also a data partition's name."""
+    """Returns an index's numbers of file groups by prefix: `record-index`, or one for each data partition."""
     ids = {parsed.file_id for _, parsed in data_files(storage.list_files(f"{ROOT}/{name}"))}
     return dict(Counter(file_id.rsplit("-", 2)[0] for file_id in ids))
 
 
 def misfits(context: TableContext, config: TableConfig, counts: Mapping[str, int]) -> list[str]:
-    """The listed indexes, in a partitioned one of any data partition, with another number of file groups, sorted."""
+    """Returns the listed indexes, sorted, with another number of file groups than `counts`, in any data partition."""
     return sorted(
         name
         for name, count in counts.items()
@@ -112,9 +112,9 @@ def misfits(context: TableContext, config: TableConfig, counts: Mapping[str, int
 
 
 def remove_leftovers(context: TableContext, instant: str, names: Collection[str]) -> None:
-    """Deletes the files of the run at `instant` in indexes that a writer of Hudi has built and listed meanwhile: they
-    belong to a deltacommit that is never completed; in version 6 to file groups whose first log file is gone, which
-    would count. The caller holds the claim of the instant, and the table lock. May be repeated.
+    """Deletes the files of the run at `instant` in indexes that a writer of Hudi has built and listed meanwhile. The
+    files belong to a deltacommit that is never completed. In version 6 they belong to file groups whose first log file
+    is gone, and would count. The caller holds the claim of the instant, and the table lock. May be repeated.
     """
     config = TableConfig.load(context.storage)
     metadata_timeline = MetadataTimeline(context.storage, config, context.clock())
@@ -136,7 +136,7 @@ def remove_leftovers(context: TableContext, instant: str, names: Collection[str]
 
 
 _WITHOUT_EFFECT: Final = frozenset({Action.INDEXING, Action.SAVEPOINT, Action.ROLLBACK})
-"""They leave the rows and files of completed commits alone; of rollbacks see _rolled_back."""
+"""Actions that do not change the rows and files of completed commits. For rollbacks see _rolled_back."""
 _REWRITES: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 
 Written = Mapping[str, Sequence[NewBaseFile]]
@@ -144,7 +144,7 @@ Written = Mapping[str, Sequence[NewBaseFile]]
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A build of `snapshot` whose partitions are inflight; without its base files, or after a rollback of these."""
+    """A build of `snapshot` whose partitions are inflight. `written` is None without base files."""
 
     snapshot: Snapshot
     build: Build
@@ -153,7 +153,7 @@ class Started:
 
 
 class IndexBuilder:
-    """The builds of one claimed run; `counts` are the file groups by index that its plan or its options require."""
+    """Makes the builds of one claimed run. `counts` are the file groups by index that its plan or options require."""
 
     def __init__(self, run: Run, counts: Mapping[str, int], epoch: int) -> None:
         context = run.context
@@ -164,12 +164,12 @@ class IndexBuilder:
         self._progress = run.progress
 
     def rows(self, names: Sequence[str]) -> dict[str, int]:
-        """Of each data partition, for `start`; without the lock, since base files are read for them."""
+        """Returns the rows of each data partition, for `start`. Called without the lock, since it reads base files."""
         current = self._context.reloaded()
         return self._rows(names, current, Snapshot.of(current))
 
     def start(self, names: Sequence[str], check: Callable[[], None], rows: Mapping[str, int] | None = None) -> Started:
-        """Makes the partitions `names` inflight, under the table lock; `check` raises when that is lost."""
+        """Makes the partitions `names` inflight, under the table lock. `check` raises when the lock is lost."""
         current = self._context.reloaded()
         snapshot = Snapshot.of(current)
         known = self._rows(names, current, snapshot) if rows is None else rows
@@ -216,10 +216,10 @@ def unrecorded(
     metadata_timeline: MetadataTimeline,
     early: Collection[str],
 ) -> list[str]:
-    """The instants completed since `before` that some partition of `build` lacks (docs/guarantees/indexing.md, 5); the
-    caller holds the lock. `early` are the instants that the timeline held right after the index was first inflight:
+    """Returns the instants completed since `before` that some partition of `build` lacks (docs/guarantees/indexing.md,
+    5). The caller holds the lock. `early` are the instants on the timeline right after the index was first inflight:
     their writers may have read the properties before. A deltacommit that was on the metadata timeline before the build
-    was lost with the files of an earlier attempt.
+    does not count: its records were lost with the files of an earlier attempt.
     """
     known = {(item.requested_time, item.action) for item in before.completed()}
     recorded = metadata_timeline.active.load().completed()
@@ -242,14 +242,14 @@ def unrecorded(
 
 
 def _rolled_back(context: TableContext, before: Timeline, now: Timeline) -> list[str]:
-    """Commits of the base files that were rolled back since: there is no block that a command could roll back."""
+    """Returns commits in the base files that were rolled back since: a command can only roll back log blocks."""
     held, older = before.commits().requested_times, before.completed().of_actions(Action.ROLLBACK).requested_times
     rollbacks = (item for item in now.completed().of_actions(Action.ROLLBACK) if item.requested_time not in older)
     return sorted({time for item in rollbacks for time in rolled_back_by(context.active, item)} & held)
 
 
 def _says_nothing(context: TableContext, item: Instant, name: str, of_base_files: Collection[str]) -> bool:
-    """Whether an action writes no record to a partition, so that a missing record is no error."""
+    """Whether an action writes no record to a partition. Then a missing record is no error."""
     if item.action == Action.CLEAN:
         found = registered(name)
         return found is not None and not found.updated_by_clean
@@ -261,14 +261,14 @@ def _says_nothing(context: TableContext, item: Instant, name: str, of_base_files
     if is_row_level(name):
         return not moves_rows(metadata.operation_type)
     if name == PARTITION_STATS and metadata.operation_type in _REWRITES:
-        return True  # its rows lie within the ranges already, and so they do in those made of the files before it
+        return True  # its rows are within the ranges already, also within ranges that are made of the files before it
     names = (parse_data_file(stat.name) for stat in metadata.write_stats())
     wrote_base_files = any(isinstance(parsed, BaseFileName) for parsed in names)
     return name in of_base_files and not metadata.replaced_file_ids and not wrote_base_files
 
 
 def _only_updated(context: TableContext, item: Instant) -> bool:
-    """Whether a commit left every row where it is, and brought none."""
+    """Whether a commit left every row where it is, and added none."""
     if item.action not in COMMIT_ACTIONS:
         return False
     metadata = context.active.read_commit(item)
@@ -278,7 +278,7 @@ def _only_updated(context: TableContext, item: Instant) -> bool:
 
 
 def _of_base_files(context: TableContext, names: Iterable[str]) -> frozenset[str]:
-    """The indexes that say nothing of log files."""
+    """The indexes that hold nothing of log files."""
     definitions = load_index_definitions(context.storage, context.config)
     return frozenset(
         name

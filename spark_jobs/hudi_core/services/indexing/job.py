@@ -1,6 +1,4 @@
-"""Indexing: the indexes that the plan names are built while writers go on, from a snapshot of the table, then
-published.
-"""
+"""Indexing: builds the indexes of the plan from a snapshot of the table, while writers go on, and publishes them."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ from hudi_core.transaction.commit import CheckOwner
 log = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 3
-"""Builds of one run; the last is made under the table lock, where no other commit can complete."""
+"""The most builds of one run. The last one is made under the table lock, where no other commit can complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +69,12 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._early: frozenset[str] | None = None
-        """See build.unrecorded."""
+        """The `early` instants of build.unrecorded."""
         self._alive = BuildHeartbeat(run.context.storage)
         self._attempts = 0
 
     def plan(self, timeline: Timeline) -> Planned:
-        """Raises ConfigError, FormatError, UnsupportedError."""
+        """Reads and checks the plan. Raises ConfigError, FormatError, UnsupportedError."""
         plan = read_index_plan(self.context, self.instant)
         planned = Planned(plan, planned_counts(plan, self.context.options, path=self.active.folder))
         Initializations(self.context, self.context.workers(self.run.engine, 0)).check(planned.names)
@@ -90,7 +88,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         self._delist_misfits(plan, held)
 
     def execute(self, plan: Planned, held: Claim) -> Completion[Sequence[NewBaseFile]]:
-        """Raises ConflictError while a write that is older than the index is at work for too long, and as fill."""
+        """Builds the unlisted indexes. Raises ConflictError for an older write that lasts, and as IndexBuilder.fill."""
         self._attempts += 1
         held.check()
         config = TableConfig.load(self.storage)
@@ -103,7 +101,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         return self._completion(plan, built, builder)
 
     def repeats(self, error: HudiError) -> bool:
-        """A build that other writers got ahead of is made again; the last one under the lock."""
+        """Whether a build is made again: other writers were first or rolled it back. The lock covers the last one."""
         if self._is_last or not isinstance(error, (_Behind, BuildRolledBackError)):
             return False
         log.warning("%s; built again (attempt %d of %d)", error.message, self._attempts + 1, ATTEMPTS)
@@ -114,8 +112,8 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         return self._attempts == ATTEMPTS
 
     def _delist_misfits(self, plan: Planned, held: Claim) -> None:
-        """Delists indexes with other file groups than planned; removes our files from those of another writer. All of
-        the plan's go where one is built again: their files are of the one deltacommit of this instant.
+        """Delists indexes with other file groups than planned; removes our files from indexes of another writer. Where
+        one index is built again, all indexes of the plan are delisted: their files are of one deltacommit.
         """
         if TableConfig.load(self.storage).metadata_partitions.isdisjoint(plan.names):
             return
@@ -138,7 +136,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
                 delist(self.context, names)
 
     def _wait_for_users(self, names: Sequence[str], config: TableConfig, held: Claim) -> None:
-        """Until the writes have ended that may have read properties which list an index whose files are to go."""
+        """Waits until the writes have ended that may have read properties which list an index whose files are to go."""
         awaited = pending_writers(self.active.load()) if left_over(self.storage, config, names) else frozenset()
         if awaited:
             wait_for_writers(self.context, awaited, held.check)
@@ -148,7 +146,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         with self.context.lock(self.owner) as lock:
             held.check()
             config = TableConfig.load(self.storage)
-            # Their files are deleted now, and may be in a plan made meanwhile.
+            # The files of these indexes are deleted now, and a plan made meanwhile may name them.
             if left_over(self.storage, config, names) or counts_early(config, names) or builder.index.has_completed():
                 refuse_compacting(self.context, config, names)
             started = builder.start(names, lock.check, rows)
@@ -166,7 +164,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
     def _wait(self, built: Started, held: Claim) -> None:
         awaited = pending_writers(built.snapshot.timeline)
         if awaited and wait_for_writers(self.context, awaited, held.check):
-            # What died stays pending: rolled back, it cannot complete behind the published index.
+            # A dead write stays pending: rolled back, it cannot complete after the index is published.
             for result in clean_failed_writes(self.context, self.owner):
                 log.info("%s", result.outcome)
 
@@ -192,7 +190,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         return Completion(content, counted, publish)
 
     def _refuse_misfits(self, counts: Mapping[str, int]) -> None:
-        """Under the lock: a writer may have listed an index meanwhile, with its own number of file groups."""
+        """Raises ConflictError, under the lock, where a writer listed an index with another number of file groups."""
         names = misfits(self.context, TableConfig.load(self.storage), counts)
         if names:
             raise self._built_by_others(names, ", with another number of file groups than was planned")
@@ -205,7 +203,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         )
 
     def _publish(self, built: Started, builder: IndexBuilder, check_lock: CheckOwner) -> Written:
-        """Under the lock. What lacks commits since the snapshot is built again; at the last attempt here."""
+        """Publishes the build under the lock. A build that lacks later commits is repeated, the last one here."""
         current, build = self.context.reloaded(), built.build
         if counts_early(current.config, build.targets):
             refuse_compacting(current, current.config, build.targets)

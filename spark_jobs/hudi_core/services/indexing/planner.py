@@ -1,6 +1,6 @@
-"""Indexing as a service: an index that the options request, by the names of Hudi's writers and indexer
-(HoodieMetadataConfig, HoodieIndexingConfig), is planned, then built while writers go on. Its instant is just before the
-latest completed write. Whether what is built is whole: build.py.
+"""Plans the indexes that the options name, as Hudi's writers and indexer name them (HoodieMetadataConfig,
+HoodieIndexingConfig). They are then built while writers go on. The instant of an indexing is just before the latest
+completed write. build.py decides whether a build is whole.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ NONE_NAMED: Final = (
 
 
 class IndexingService(Service):
-    """Plans an index, which the options name (requested_indexes), and builds it while writers go on."""
+    """Plans the indexes that the options name (requested_indexes), and builds them while writers go on."""
 
     name = "indexing"
     action = Action.INDEXING
@@ -81,10 +81,10 @@ class IndexingService(Service):
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """Requests an indexing action for the named indexes that are neither listed nor planned
-        (ScheduleIndexActionExecutor), and to resize those with other file groups than
-        `airflow_hudi.indexing.file_groups`. As in Hudi the partitions become inflight when a run starts; the definition
-        of a secondary or expression index is put first. Raises as requested_indexes; ConfigError for a number of file
-        groups that no named index can have; UnsupportedError for an index that this release does not keep; LockError.
+        (ScheduleIndexActionExecutor), and for indexes with other file groups than `airflow_hudi.indexing.file_groups`,
+        to resize them. As in Hudi, the partitions become inflight when a run starts. The definition of a secondary or
+        expression index is put first. Raises as requested_indexes; ConfigError for a number of file groups that no
+        named index can have; UnsupportedError for an index that this release does not keep; LockError.
         """
         requested = requested_indexes(
             context.config, load_index_definitions(context.storage, context.config), context.options
@@ -107,7 +107,7 @@ class IndexingService(Service):
                 log.warning("%s", warning)
             instant = _instant(context, config, timeline)
             lock.check()
-            # A listed index keeps the definition that its files are by.
+            # A listed index keeps the definition by which its files were made.
             new = [
                 item
                 for name, item in requested.definitions.items()
@@ -118,7 +118,7 @@ class IndexingService(Service):
         return Scheduled(instant, _document(plan, config))
 
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
-        """Every file of the table is read, and listed until that is too much."""
+        """Returns the extent of a build, which reads every file. Lists slices until there are too many."""
         return Extent.of(context.slice_sizes(), config)
 
     def _left(
@@ -141,14 +141,14 @@ class IndexingService(Service):
                     remedy="drop it with `hudictl metadata drop`, then build it again",
                 )
         planned = {item.name for partitions in pending_builds(context, timeline).values() for item in partitions}
-        # One that is inflight without a plan was abandoned by a dead process: it is rebuilt.
+        # An index that is inflight without a plan was left by a dead process: it is rebuilt.
         there = config.metadata_partitions.difference(resized) | planned
         return tuple(name for name in requested.names if name not in there)
 
 
 def _instant(context: TableContext, config: TableConfig, timeline: Timeline) -> str:
-    """Just before the latest completed write, so that it is never the latest completed action itself, whose name a
-    writer of Hudi 1.x takes (docs/decisions/0017). A write leaves the timeline only by a later action.
+    """Returns an instant just before the latest completed write. So it is never the latest completed action itself,
+    whose name a writer of Hudi 1.x takes (docs/decisions/0017). A write leaves the timeline only by a later action.
     """
     of_metadata = MetadataTimeline(context.storage, config).active.load().requested_times
     return context.clock().before(max(timeline.commits().requested_times), timeline, of_metadata)
@@ -157,7 +157,7 @@ def _instant(context: TableContext, config: TableConfig, timeline: Timeline) -> 
 def _request(
     context: TableContext, instant: str, plan: bytes, config: TableConfig, definitions: Collection[IndexDefinition]
 ) -> None:
-    """The definitions first; they go where the plan could not be put, as a writer of Hudi builds what is defined."""
+    """Writes the definitions, then the plan. Without the plan removes them: Hudi builds what is defined."""
     known = load_index_definitions(context.storage, config)
     config = put_index_definitions(context.storage, config, definitions)
     try:
@@ -170,7 +170,9 @@ def _request(
 
 
 def _plan(names: tuple[str, ...], timeline: Timeline, counts: Mapping[str, int]) -> tuple[IndexedPartition, ...]:
-    """Up to the last write completed before the first pending one (getContiguousCompletedWriteTimeline), if any."""
+    """Plans each index up to the last write completed before the first pending one
+    (getContiguousCompletedWriteTimeline). Returns nothing where there is no such write.
+    """
     writes = timeline.commits()
     first = timeline.filter(lambda item: not item.is_completed and item.action != Action.INDEXING).first()
     last = (writes if first is None else writes.before(first.requested_time)).last()
@@ -210,8 +212,8 @@ class RequestedIndexes:
 def requested_indexes(
     config: TableConfig, defined: Mapping[str, IndexDefinition], options: Mapping[str, str]
 ) -> RequestedIndexes:
-    """The indexes that `options` name, if any; `defined` are those that the table has definitions of. Raises
-    ConfigError for another definition, UnsupportedError for one that the table's version does not have.
+    """Returns the indexes that `options` name, if any. `defined` are the definitions that the table has. Raises
+    ConfigError for another definition than one of these, UnsupportedError for an index that the version lacks.
     """
     names = {name for key, name in _BY_SWITCH if key.read(options)}
     definitions = {}
@@ -227,7 +229,7 @@ def requested_indexes(
 def _defined_by(
     config: TableConfig, defined: Mapping[str, IndexDefinition], options: Mapping[str, str]
 ) -> list[IndexDefinition]:
-    """The secondary or expression indexes, by a column, or by the name of one that is defined."""
+    """Returns the secondary and expression indexes that options name: by a column, or by the name of a defined one."""
     found = []
     for prefix, column in (
         (SECONDARY_PREFIX, SECONDARY_COLUMN.read(options)),

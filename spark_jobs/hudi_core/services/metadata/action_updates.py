@@ -1,7 +1,7 @@
-"""The update of the metadata table by one completed action of the data table, some time after it completed.
+"""Updates the metadata table by one completed action of the data table, some time after it completed.
 
-The records are those that the action's writer would have written, without files that a later clean or rollback has
-deleted, and without records that an index already has from its initialization.
+The records are those that the action's writer would have written. Files that a later clean or rollback has deleted are
+left out, and so are records that an index already has from its initialization.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _OF_FILES: Final = frozenset({int(RecordType.COLUMN_STATS), int(RecordType.BLOOM
 
 @dataclass(frozen=True)
 class ActionUpdates:
-    """The updates of one table, as of the first use. The caller holds the table lock."""
+    """Updates one table's metadata table. Reads timeline and files on first use. The caller holds the table lock."""
 
     context: TableContext
     workers: Workers
     metadata_timeline: MetadataTimeline
 
     def apply(self, item: Instant) -> None:
-        """Writes an action's deltacommit. RowsUnknownError; CorruptFileError for a file missing without reason."""
+        """Writes an action's deltacommit. Raises RowsUnknownError; CorruptFileError for an unexplained missing file."""
         if item.action in COMMIT_ACTIONS:
             self._apply_commit(item)
         elif item.action == Action.CLEAN:
@@ -102,7 +102,7 @@ class ActionUpdates:
         return indexed_table(self.context, self.timeline)
 
     def widen_ranges(self, partitions: Collection[str], names: Collection[str]) -> tuple[str, ...]:
-        """As commit_updates.widen_ranges, of the files in the storage; `names` are metadata partitions."""
+        """Widens ranges as commit_updates.widen_ranges, by files in the storage. `names` are metadata partitions."""
         return widen_ranges(self.writer(), self.table, names, self.timeline, partitions, listing=self.listing)
 
     def writer(self) -> DeltaWriter:
@@ -137,7 +137,7 @@ class ActionUpdates:
                 written[partition] = found
         failed = rolled_back_by(active, item)
         if any(self.timeline.contains(time) for time in failed):
-            # It was run again, and its new files are valid: only the log files of the rollback's commands are new.
+            # The instant was run again, and its new files are valid: only the log files of the commands are new.
             records = [(record.key, files_datum(record)) for record in rollback_records(written)]
             self.writer().write(instant, {FILES_PARTITION: records} if records else {})
             return
@@ -145,7 +145,7 @@ class ActionUpdates:
             self._publisher().roll_back(time, instant, FileChanges(written, changes.deleted))
 
     def _remaining_commit(self, item: Instant) -> CommitMetadata:
-        """Without files deleted since. CorruptFileError where no action explains it, CutFileError for lost bytes."""
+        """Returns the commit without deleted files. Raises CorruptFileError for lost files, CutFileError for cut."""
         metadata, path = self.commit(item), self.context.active.path_of(item)
         explained = any(
             other.action in (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
@@ -169,7 +169,9 @@ class ActionUpdates:
         return replace(metadata, partition_to_write_stats=stats)
 
     def _new(self, name: str, records: Iterable[Record], *, whole: bool) -> Iterable[Record]:
-        """Without those of files that an index has from its initialization: ranges of one file would merge."""
+        """Returns the records that an index lacks. Records of files that it has from its initialization are left out:
+        the ranges of one file would merge. Without `whole`, ranges of partitions are left out, too.
+        """
         if name == FILES_PARTITION:
             return records
         kept = [record for record in records if whole or _type_of(record[1]) != RecordType.PARTITION_STATS]
@@ -186,7 +188,7 @@ class ActionUpdates:
 
 
 class _Presence(RecordRules[bool]):
-    """Whether there is a record of a file, which is no deletion."""
+    """Decodes a record of a file to whether the file is there: the record is no deletion."""
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> bool:
         body = datum.get("ColumnStatsMetadata") or datum.get("BloomFilterMetadata") or {}
@@ -203,7 +205,7 @@ def _without_gone(stat: WriteStat, there: Collection[str]) -> WriteStat:
 
 
 def clean_changes(details: dict[str, Any], *, path: str) -> FileChanges:
-    """Of a clean's plan, there or not. Raises CorruptFileError, FormatError for a partition outside the table."""
+    """Returns a clean's changes: all planned files. Raises CorruptFileError, FormatError for an unsafe partition."""
     parts = details.get("partitionMetadata")
     if not isinstance(parts, dict) or not all(isinstance(part, dict) for part in parts.values()):
         raise CorruptFileError("the clean's metadata does not say what it deleted", path=path)
@@ -217,8 +219,8 @@ def clean_changes(details: dict[str, Any], *, path: str) -> FileChanges:
 
 
 def rollback_changes(details: dict[str, Any], *, path: str) -> FileChanges:
-    """Deleted files; logs of command blocks, and those whose blocks these roll back. Raises CorruptFileError for what
-    is no data file.
+    """Returns the file changes of a rollback: deleted files, log files of its command blocks, and log files whose
+    blocks these roll back. Raises CorruptFileError for a name that is no data file's.
     """
     written: dict[str, dict[str, int]] = {}
     deleted: dict[str, frozenset[str]] = {}

@@ -1,10 +1,10 @@
 """Applies the actions of the data table that the metadata table lacks, in the order of their completion, under the
-table lock, and mends what Hudi's writers left out of indexes (metadata_table.read.completeness). What can be applied
-late, and what cannot: docs/guarantees/metadata-table.md, "Catching up with missing commits".
+table lock. Also mends what Hudi's writers left out of indexes (metadata_table.read.completeness).
+docs/guarantees/metadata-table.md, "Catching up with missing commits", says what can be applied late, and what cannot.
 
-Every block of such an instant counts as soon as it is there: it can be written at any later time, as one deltacommit
-under the action's instant (action_updates). A restore behind which keys may have been written again is no reason to
-rebuild the record index: that says too little for its cost.
+Every block of such an instant counts as soon as it is there. So it can be written at any later time, as one deltacommit
+under the action's instant (action_updates). After a restore keys may have been written again. This possibility alone
+does not justify the cost of a new record index.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ REBUILD: Final = (
     "run `hudictl metadata drop TABLE`, then `hudictl metadata create TABLE` with the partitions that it had"
 )
 _RECORDED: Final = COMMIT_ACTIONS | {Action.CLEAN}
-"""Each of these has a deltacommit of the same instant."""
+"""Actions that have a deltacommit of the same instant in the metadata table."""
 
 Doubts = Mapping[str, frozenset[FileGroupId] | None]
 
 
 def catch_up(context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str]) -> None:
     """Applies the missing actions in order; `applied` receives each instant when it is recorded. The caller holds the
-    table lock, `guard` raises when it is lost, `context.config` was loaded under it. Raises, before anything is
+    table lock and loaded `context.config` under it; `guard` raises when the lock is lost. Raises, before anything is
     written, TimelineError for actions that can no longer be applied (an archived action; a restore that later actions
     followed; RowsUnknownError for rows whose later changes the row-level indexes have), ConflictError while a restore
-    is pending or an indexing builds, UnsupportedError for an index without partition type; during the run,
+    is pending or an indexing builds, UnsupportedError for an index without partition type. Raises, during the run,
     RowsUnknownError for rows whose older files were cleaned, and the errors of reading the files.
     """
     metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())
@@ -77,8 +77,7 @@ def _check_pending(updates: ActionUpdates) -> None:
         message = f"restore {restoring.requested_time} of the table is pending"
         remedy = "run the restore to its end first"
         raise ConflictError(message, path=active.path_of(restoring), remedy=remedy)
-    # Only listed indexes are updated here, and Hudi's indexer takes a deltacommit of the instant for an update of its
-    # index as well.
+    # Updates only listed indexes: Hudi's indexer would take a deltacommit for an update of the index it builds.
     refuse_building(updates.timeline, active.path_of)
 
 
@@ -117,7 +116,7 @@ def _check_rows(updates: ActionUpdates, commits: Sequence[Instant]) -> None:
 
 
 def _archived_behind(context: TableContext, commit: Instant) -> Instant | None:
-    """A commit with rows that was requested before `commit`, completed after it and is archived already."""
+    """Returns an archived commit with rows that was requested before `commit` and completed after it."""
     history = context.history()
     for item in history.completed_in(commit.completed_at, None):
         if item.action in COMMIT_ACTIONS and item.requested_time < commit.requested_time:
@@ -129,7 +128,7 @@ def _archived_behind(context: TableContext, commit: Instant) -> Instant | None:
 
 def _widen_partition_ranges(updates: ActionUpdates, commits: Sequence[Instant]) -> None:
     """Writes the missing ranges of the partitions that the missing `commits` touched, under a new instant of the
-    metadata table, before any of these is applied: they are valid before and after the late commits.
+    metadata table. This happens before any of these commits is applied. They are valid before and after these.
     """
     recorded = updates.metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT)
     first = min((item.requested_time for item in commits), default="")
@@ -143,7 +142,7 @@ def _widen_partition_ranges(updates: ActionUpdates, commits: Sequence[Instant]) 
 
 
 def _forget_recorded(context: TableContext, metadata_timeline: MetadataTimeline) -> None:
-    """Deletes what attempts staged that died after their deltacommit: such an instant is not run again."""
+    """Deletes what dead attempts staged whose deltacommit is complete: such an instant is not run again."""
     staged = staged_instants(context.storage)
     if staged:
         done = context.active.load().completed().requested_times
@@ -152,9 +151,9 @@ def _forget_recorded(context: TableContext, metadata_timeline: MetadataTimeline)
 
 
 def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) -> list[Instant]:
-    """The completed actions that the metadata table lacks, in the order of their completion. Those older than the
-    metadata table are in it by its initialization. The caller holds the table lock. Raises TimelineError for one that
-    the data table has archived: blocks of archived instants do not count.
+    """Returns the completed actions that the metadata table lacks, in the order of their completion. Older actions are
+    in it by its initialization. The caller holds the table lock, or only looks. Raises TimelineError for a missing
+    action that the data table has archived: blocks of archived instants do not count.
     """
     data, recorded = context.active.load(), metadata_timeline.active.load()
     suspects = [item for item in data.completed() if _is_unrecorded(item, metadata_timeline, recorded)]
@@ -188,7 +187,7 @@ def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) 
 
 
 def _is_known(item: Instant, recorded: Timeline) -> bool:
-    """A restore is followed by a restore of the metadata table."""
+    """Whether the metadata table recorded an action. For a restore it does so by a later restore of its own."""
     if item.action == Action.RESTORE:
         restores = recorded.completed().of_actions(Action.RESTORE)
         return any(other.requested_time > item.requested_time for other in restores)
@@ -203,7 +202,7 @@ def _is_unrecorded(item: Instant, metadata_timeline: MetadataTimeline, recorded:
 
 
 def _archived(context: TableContext, recorded: Timeline) -> list[Instant]:
-    """Of the data table, what the metadata table's active timeline should have."""
+    """Returns archived actions of the data table that the metadata table's active timeline should have."""
     times = [item.requested_time for item in recorded.completed() if not is_solo(item.requested_time)]
     if not times:
         return []
@@ -211,13 +210,15 @@ def _archived(context: TableContext, recorded: Timeline) -> list[Instant]:
 
 
 def _lacks_rollback(rollback: Instant, context: TableContext, data: Timeline, recorded: Timeline) -> bool:
-    """Whether files of the rolled-back instant are valid; of one that was run again since some may be."""
+    """Whether the metadata table still has a deltacommit of an instant that `rollback` rolled back. One that was run
+    again since does not count: some of its files may be valid.
+    """
     failed = rolled_back_by(context.active, rollback)
     return any(recorded.find(time, Action.DELTA_COMMIT) is not None and not data.contains(time) for time in failed)
 
 
 def doubts_of(metadata: MetadataTable) -> Doubts:
-    """What the record index and the secondary indexes may lack."""
+    """Returns the file groups whose rows the record index and the secondary indexes may lack, by index; None: all."""
     return {
         name: metadata.groups_in_doubt(name)
         for name in sorted(metadata.partition_types)
@@ -228,9 +229,9 @@ def doubts_of(metadata: MetadataTable) -> Doubts:
 def complete_indexes(
     context: TableContext, workers: Workers, rebuilt: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the data partitions whose ranges were too narrow, and the row-level indexes that lack rows or may.
-    `rebuilt` are indexes that were just built. The caller holds the table lock; `context.config` was loaded under it.
-    Raises RowsUnknownError, naming indexes that are to be rebuilt; the errors of widen_ranges.
+    """Widens ranges of partitions that are too narrow, and marks complete indexes. Returns the data partitions of these
+    ranges, and row-level indexes that may lack rows. `rebuilt` are indexes that were just built. The caller has loaded
+    `context.config` under the table lock. Raises RowsUnknownError for indexes to rebuild, and as widen_ranges.
     """
     data = context.active.load()
     metadata = MetadataTable(context.storage, context.config, data)

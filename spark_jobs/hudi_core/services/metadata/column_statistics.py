@@ -1,6 +1,4 @@
-"""The records of some columns that `column_stats` and `partition_stats` lack. The files are read in rounds while
-writers go on; when the records are published: see columns.
-"""
+"""Finds missing records of columns in `column_stats` and `partition_stats`, while writers go on, for columns.py."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 
 _AT_ONCE: Final = 10_000
-"""Files whose statistics one run of the engine returns."""
+"""The most files whose statistics one run of the engine returns."""
 _LEAVE_OUT: Final = "leave the column out"
 
 
@@ -75,7 +73,7 @@ class _Known:
 
 
 class ColumnStatisticsReader:
-    """Memory: of each file some 200 bytes, and 200 for each column; the records of one file group of the index."""
+    """Reads statistics of columns. Memory: 200 bytes per file and column of it; one file group of the index."""
 
     def __init__(self, columns: Sequence[str], workers: Workers) -> None:
         self._columns = columns
@@ -83,12 +81,12 @@ class ColumnStatisticsReader:
         self._version = 1
         self._files: dict[tuple[str, str], _Known] = {}
         self._left: dict[str, tuple[str, str]] = {}
-        """Keys of records that the index has and of no listed file, with their column and file name."""
+        """The keys of records in the index that belong to no listed file, with their column and file name."""
 
     def read(self, context: TableContext, snapshot: Snapshot) -> int:
-        """Reads the missing statistics of the listed files; returns how many files were read, the others are in the
-        index. Raises as check_indexable, UnsupportedError for a file without a known range, ConflictError for a file
-        that a clean has deleted meanwhile, and the errors of reading.
+        """Reads the missing statistics of the listed files. Returns how many files were read; the index has those of
+        the others. Raises as check_indexable; UnsupportedError for a file without a known range; ConflictError for a
+        file that a clean has deleted meanwhile; and the errors of reading.
         """
         table = indexed_table(context, snapshot.timeline)
         check_indexable(table, self._columns)
@@ -114,7 +112,7 @@ class ColumnStatisticsReader:
             file, column = keys[key]
             self._left.pop(key, None)
             if not is_unknown(found.range) and not may_be_false(found.range):
-                # A log file of version 6 may have grown since: its record may be of a part.
+                # A log file of version 6 may have grown since: its record may describe only a part.
                 (stored if whole or file.is_base else doubtful)[file][column] = found.range
         unread = [file for file in new if len(stored[file]) < len(self._columns)]
         for file in new:
@@ -131,7 +129,7 @@ class ColumnStatisticsReader:
         return len(unread)
 
     def missing(self, listed: Sizes) -> Iterator[tuple[str, Record]]:
-        """The records that `column_stats` lacks of the files in `listed`, each with its column."""
+        """Yields the records that `column_stats` lacks of the files in `listed`, each with its column."""
         for (partition, name), known in self._files.items():
             if listed.get(partition, {}).get(name) != known.size:
                 continue
@@ -142,9 +140,9 @@ class ColumnStatisticsReader:
                     yield found.column, record
 
     def left_over(self, listed: Sizes) -> Iterator[Record]:
-        """Deletions of the records of the columns and of files that are not in `listed`: nothing else deletes them."""
+        """Yields deletions of the columns' records of files that are not in `listed`: nothing else deletes them."""
         for key, (column, name) in self._left.items():
-            # The partition is known by its hash in the key alone.
+            # Only the key says the partition, by its hash.
             ((_, datum),) = deleted_ranges(FileChanges(deleted={"": frozenset((name,))}), [column], self._version)
             yield key, datum
         for (partition, name), known in self._files.items():
@@ -153,9 +151,10 @@ class ColumnStatisticsReader:
                 yield from deleted_ranges(changes, known.recorded, self._version)
 
     def whole_ranges(self, context: TableContext, snapshot: Snapshot) -> Iterator[Record]:
-        """What `partition_stats` lacks of the columns, by the slices of `snapshot`, whose files have all been read. The
-        records widen what the index has, or will have of a pending write; a range of another type they replace. Raises
-        ConflictError where a write is pending that such a record would hide, UnsupportedError for an unknown range.
+        """Yields the records of the columns that `partition_stats` lacks, by the slices of `snapshot`, whose files have
+        all been read. A record widens the range that the index has, or will have from a pending write. It replaces a
+        range of another type. Raises ConflictError where a write is pending whose range a replacement would hide,
+        UnsupportedError for an unknown range.
         """
         stored = indexed_table(context, snapshot.timeline).arrow_schema()
         types = {name: found for name in self._columns if (found := column_type(stored, name)) is not None}
@@ -213,7 +212,7 @@ class ColumnStatisticsReader:
             ) from error
 
     def _keep(self, statistics: FileStatistics, recorded: Collection[str]) -> None:
-        """Raises UnsupportedError where no record can be made of a column: readers would take it for null."""
+        """Keeps a file's statistics. Raises UnsupportedError for a column without record: readers take it for null."""
         file = statistics.file
         ranges = [item for item in statistics.ranges if item.value_count or not statistics.partial]
         unrecorded = set(self._columns).difference(

@@ -1,6 +1,6 @@
-"""Columns of `column_stats` and `partition_stats` added or dropped without a rebuild of the partitions (RFC-15). The
-steps, and why they are in this order: docs/guarantees/metadata-table.md, "Adding and dropping columns". Which columns
-have statistics: metadata_table/indexed_table.py.
+"""Adds columns to `column_stats` and `partition_stats`, and drops them, without a rebuild of the partitions (RFC-15).
+docs/guarantees/metadata-table.md, "Adding and dropping columns", has the steps, and why they are in this order.
+metadata_table/indexed_table.py says which columns have statistics.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ log = logging.getLogger(__name__)
 _ALWAYS: Final = frozenset({COMMIT_TIME, PARTITION_PATH, RECORD_KEY})
 _ROUNDS: Final = 3
 _FEW: Final = 100
-"""Files that may be left to be read under the table lock; more are read without it first, up to _ROUNDS times."""
+"""The most files that are left to be read under the table lock. More are read without it first, up to _ROUNDS times."""
 
 
 def check_columns(context: TableContext, columns: Collection[str]) -> None:
-    """Raises ConfigError for no column, or one that the table or the options lack; UnsupportedError for its type."""
+    """Raises ConfigError for no column or one that table or options lack, UnsupportedError for a column's type."""
     if not columns:
         raise ConfigError("no column is named", remedy="name at least one")
     listed = STATISTICS_COLUMNS.read(context.options)
@@ -60,12 +60,11 @@ def check_columns(context: TableContext, columns: Collection[str]) -> None:
 def add_columns(
     context: TableContext, columns: Collection[str], engine: Engine, owner: Owner, epoch: int = 0
 ) -> tuple[str, ...]:
-    """Adds statistics of `columns` (dotted names) of every file to `column_stats` and an existing `partition_stats`;
-    returns those that the index, or some file, lacked. Raises, before anything is written, MetadataUnavailableError
-    without the index; as check_columns; UnsupportedError for a column without a known range in some file; ConflictError
-    while the index is being built, an action that deletes files is pending, or writers leave no moment without a write
-    for `airflow_hudi.indexing.catchup_minutes`; LockError. Memory: the names of the table's files, and
-    ColumnStatisticsReader.
+    """Adds statistics of `columns` (dotted names) of every file to `column_stats` and an existing `partition_stats`.
+    Returns the columns that the index, or a file in it, lacked. Raises, before anything is written,
+    MetadataUnavailableError without the index; as check_columns; UnsupportedError for a column without a known range in
+    some file; ConflictError while the index is being built, an action that deletes files is pending, or writers leave
+    no moment without a write for `airflow_hudi.indexing.catchup_minutes`; LockError. Memory: as ColumnStatisticsReader.
     """
     requirements = tuple(dict.fromkeys(columns))
     _check_index(context.config)
@@ -86,7 +85,7 @@ def add_columns(
 
 
 def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) -> tuple[str, ...]:
-    """Takes `columns` out of the index's definition, and returns those that it had. Raises MetadataUnavailableError
+    """Takes `columns` out of the index's definition, and returns those that were in it. Raises MetadataUnavailableError
     without the index; ConfigError for a column that every index has, that STATISTICS_COLUMNS names, or when none would
     be left; UnsupportedError in table version 6; ConflictError while the index is being built; LockError.
     """
@@ -120,7 +119,7 @@ def _read_files(context: TableContext, statistics: ColumnStatisticsReader) -> No
 
 
 def _wait(context: TableContext, owner: Owner, deadline: float) -> bool:
-    """Waits for the writes that are pending now, and rolls back those that died; False where there was none."""
+    """Waits for the writes that are pending now, and rolls back dead ones. Returns whether any was pending."""
     awaited = writes_of_others(context, context.active.load())
     if awaited and wait_for_writers(context, awaited, rule=may_be_at_work, deadline=deadline):
         for result in clean_failed_writes(context, owner):
@@ -137,7 +136,7 @@ def _refuse_new_writes(context: TableContext, before: Timeline) -> None:
 
 
 class _AtWork(ConflictError):
-    """Writes are at work that would leave the definition without their columns as it is put now."""
+    """Writes are at work that do not know the new columns: the definition would name columns that their files lack."""
 
 
 def _at_work(context: TableContext, writers: Sequence[Instant]) -> _AtWork:
@@ -159,7 +158,7 @@ def _publish(
     """Reads the remaining statistics and writes all records. The caller holds the table lock."""
     storage, config = context.storage, context.config
     _check_index(config)
-    # Drawn before the timeline is read: a write that is not pending there gets a later instant, and its ranges count.
+    # Drawn before the timeline is read: a write that is not pending there gets a later instant, so its ranges count.
     metadata_timeline, data = MetadataTimeline(storage, config, context.clock()), context.active.load()
     newest = max((*data.requested_times, *(item.completed_at for item in data)), default="")
     instant = metadata_timeline.clock.next(metadata_timeline.active.load(), minimum=newest)
@@ -194,9 +193,9 @@ def _publish(
 def _write_definition(
     context: TableContext, definition: IndexDefinition, fields: tuple[str, ...], before: Timeline
 ) -> None:
-    """Restores it and raises _AtWork where a write started since `before`, which may have read the older one."""
+    """Writes the definition. Restores the older one and raises _AtWork where a write started since `before`."""
     storage, config = context.storage, context.config
-    _refuse_new_writes(context, before)  # again below: a crash between the two would leave the definition
+    _refuse_new_writes(context, before)  # and again below: a crash in between would leave the definition
     put_index_definitions(storage, config, [replace(definition, source_fields=fields)])
     try:
         _refuse_new_writes(context, before)
@@ -206,7 +205,7 @@ def _write_definition(
 
 
 def _definition(context: TableContext, timeline: Timeline) -> IndexDefinition | None:
-    """The index's definition, where the file lacks it by options and schema; None in table version 6."""
+    """Returns the index's definition, made of options and schema where its file lacks it; None in table version 6."""
     if not context.config.features.merge_modes:
         return None
     table = indexed_table(context, timeline)
@@ -219,7 +218,7 @@ def _definition(context: TableContext, timeline: Timeline) -> IndexDefinition | 
 
 
 def _check_index(config: TableConfig) -> None:
-    """Raises where the index is not there, or is on its way."""
+    """Raises where the index does not exist, or is being built."""
     building = sorted(config.metadata_partitions_inflight.intersection(STATISTICS))
     if building:
         raise ConflictError(
@@ -232,7 +231,7 @@ def _check_index(config: TableConfig) -> None:
 
 
 def _check_pending(config: TableConfig, timeline: Timeline) -> None:
-    """Raises while an action is pending that rolls the new records back, or whose deletions would be beneath them."""
+    """Raises while an action is pending that would roll back the new records, or delete files before them."""
     late = (Action.RESTORE, Action.CLEAN) if config.features.log_name_has_delta_commit else (Action.RESTORE,)
     for item in timeline.pending().of_actions(*late):
         raise ConflictError(

@@ -1,7 +1,6 @@
-"""Drop of indexes from the metadata table, removal of pending indexing actions (deletePendingIndexingInstant), and
-rebuild of row-level indexes that missing actions cannot be applied to. Why a row-level index is delisted first, and its
-files are deleted when no writer can hold the older properties: docs/guarantees/metadata-table.md, "Dropping row-level
-indexes".
+"""Drops indexes from the metadata table, removes pending indexing actions (deletePendingIndexingInstant), and delists
+row-level indexes for a rebuild where missing actions cannot be applied to them. A row-level index is delisted first;
+its files are deleted when no writer can hold the older properties. docs/guarantees/metadata-table.md says why.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ _FINISH: Final = "finish it with `hudictl metadata update TABLE`, or by a write 
 
 
 def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -> TableConfig:
-    """Drops the named indexes, with `files` the whole metadata table; returns the new properties. `column_stats` is
-    dropped with `partition_stats`. Pending indexing actions of one of them go first, with their files, and the
-    definitions last; Hudi's writer would rebuild the indexes by them. Row-level indexes are delisted first, and the
-    writes that may use them are waited for without the lock (index_drop). Raises ConflictError while an indexing runs,
-    for an index while a compaction of the metadata table is pending, whose plan names its files, and as
+    """Drops the named indexes, with `files` the whole metadata table; returns the new properties. `partition_stats`
+    goes with `column_stats`. Pending indexing actions of one of the indexes go first, with their files. The definitions
+    go last: Hudi's writer would rebuild the indexes by them. Row-level indexes are delisted first; then the command
+    waits, without the lock, for the writes that may use them (index_drop). Raises ConflictError while an indexing runs,
+    and for an index while a compaction of the metadata table is pending, whose plan names its files; as
     wait_for_writers, after which this can be run again; LockError.
     """
     names = with_dependents(names)
@@ -86,7 +85,7 @@ def delist(context: TableContext, names: Collection[str]) -> TableConfig:
 
 
 def refuse_compacting(context: TableContext, config: TableConfig, names: Iterable[str]) -> None:
-    """Raises ConflictError while a compaction is pending, whose plan may name files of `names`."""
+    """Raises ConflictError while a compaction of the metadata table is pending: its plan may name files of `names`."""
     metadata_timeline = MetadataTimeline(context.storage, config, context.clock()).active
     timeline = metadata_timeline.load()
     pending = [*timeline.pending_compactions(), *timeline.pending_log_compactions()]
@@ -99,12 +98,12 @@ def refuse_compacting(context: TableContext, config: TableConfig, names: Iterabl
 
 
 def counts_early(config: TableConfig, names: Iterable[str]) -> bool:
-    """Whether file groups of `names` count while they are built, so that a plan to compact may name their files."""
+    """Whether file groups of `names` count while they are built. Then a compaction plan may name their files."""
     return config.features.metadata_needs_rest and not config.metadata_partitions_inflight.isdisjoint(names)
 
 
 def left_over(storage: Storage, config: TableConfig, names: Iterable[str]) -> list[str]:
-    """Those of `names` that are delisted and still have files: a writer may hold older properties."""
+    """Returns those of `names` that are delisted and still have files: a writer may hold older properties."""
     unknown = set(names) - config.metadata_partitions - config.metadata_partitions_inflight
     return sorted(name for name in unknown if storage.list_files(f"{ROOT}/{name}"))
 
@@ -118,7 +117,7 @@ def users_of(context: TableContext, names: Iterable[str]) -> frozenset[str]:
 
 
 def row_level_among(context: TableContext, config: TableConfig, names: Collection[str]) -> list[str]:
-    """The row-level indexes among `names`, with `files` all that are listed or have a folder; sorted."""
+    """The row-level indexes among `names`, sorted; with `files`, all that are listed or have a folder."""
     found = set(names)
     if FILES_PARTITION in names:
         found.update(
@@ -138,9 +137,8 @@ def refuse_in_use(context: TableContext, names: Collection[str]) -> None:
 
 
 def delist_row_level(context: TableContext, names: Collection[str]) -> frozenset[str]:
-    """Delists the row-level indexes among `names`, with `files` all; returns the pending instants that may use them,
-    and that the deletion of the files waits for. The caller holds the table lock. May be repeated. Raises as
-    refuse_compacting where the metadata table stays.
+    """Delists the row-level indexes among `names`, with `files` all. Returns the pending instants that may use them:
+    the deletion of the files waits for these. Runs under the table lock. May be repeated. Raises as refuse_compacting.
     """
     config = TableConfig.load(context.storage)
     rows = row_level_among(context, config, names)
@@ -159,10 +157,10 @@ def delist_row_level(context: TableContext, names: Collection[str]) -> frozenset
 def delist_for_rebuild(
     context: TableContext, error: RowsUnknownError, token: WriteToken, guard: Callable[[], None]
 ) -> frozenset[str]:
-    """Delists the row-level indexes that `error` names, for a rebuild; returns the pending instants that may use them.
-    The caller holds the table lock, `guard` raises when it is lost; `context.config` was loaded under it.
-    Raises, before anything is written, as MetadataCreation.check, and as MetadataCompaction.finish, since a pending
-    compaction's plan names files to be deleted.
+    """Delists the row-level indexes that `error` names, for a rebuild. Returns the pending instants that may use them.
+    The caller holds the table lock and loaded `context.config` under it; `guard` raises when the lock is lost. Raises,
+    before anything is written, as MetadataCreation.check, and as MetadataCompaction.finish: the plan of a pending
+    compaction names files that are to be deleted.
     """
     names = frozenset(filter(is_row_level, context.config.metadata_partitions))
     names = names if error.indexes is None else names.intersection(error.indexes)
@@ -183,7 +181,7 @@ def planned_rebuild(context: TableContext) -> frozenset[str]:
 
 
 def forget_rebuild(context: TableContext, names: Collection[str] = (FILES_PARTITION,)) -> None:
-    """The named indexes, with `files` all, are no longer to be rebuilt. The caller holds the table lock."""
+    """Takes the named indexes, with `files` all, out of the planned rebuild. The caller holds the table lock."""
     planned = _read(context)
     left = frozenset[str]() if FILES_PARTITION in names else planned.difference(names)
     if left:
@@ -214,13 +212,13 @@ def _read(context: TableContext) -> frozenset[str]:
 
 
 def read_index_plan(context: TableContext, instant: str) -> tuple[IndexedPartition, ...]:
-    """Of a requested or inflight indexing action; errors as decode_index_plan, StorageNotFoundError when it is gone."""
+    """Reads the plan of a pending indexing action. Raises as decode_index_plan; StorageNotFoundError without it."""
     path = context.active.path(instant, Action.INDEXING, State.REQUESTED)
     return decode_index_plan(context.active.read_requested(instant, Action.INDEXING), path=path)
 
 
 def pending_builds(context: TableContext, timeline: Timeline) -> dict[str, tuple[IndexedPartition, ...]]:
-    """The pending indexing actions, oldest first, with what they build; nothing of one whose plan is damaged."""
+    """The pending indexing actions, oldest first, with what they build: nothing where the plan is damaged."""
     found: dict[str, tuple[IndexedPartition, ...]] = {}
     for item in timeline.pending().of_actions(Action.INDEXING):
         try:
@@ -239,7 +237,7 @@ def inflight_build(context: TableContext, names: Collection[str]) -> str | None:
 
 
 def planned_partitions(context: TableContext, timeline: Timeline, instant: str) -> tuple[str, ...]:
-    """What a pending indexing action builds; of one whose plan is damaged, what is inflight and no other one builds."""
+    """Returns what a pending indexing action builds; for a damaged plan what is inflight and no other builds."""
     builds = pending_builds(context, timeline)
     mine = tuple(item.name for item in builds.pop(instant, ()))
     others = {item.name for partitions in builds.values() for item in partitions}
@@ -247,10 +245,10 @@ def planned_partitions(context: TableContext, timeline: Timeline, instant: str) 
 
 
 def remove_build(context: TableContext, instant: str, names: Collection[str], *, all_goes: bool = False) -> None:
-    """Removes what attempts at a pending indexing action built of partitions that are not listed, and the definitions
-    of such indexes. An index that the action has listed already is complete and stays, with its deltacommit in the
-    metadata table. The caller holds the claim of the instant, and the table lock. May be repeated. Raises as
-    refuse_compacting, unless the metadata table goes with all its plans (`all_goes`).
+    """Removes what attempts at a pending indexing action built of unlisted partitions, and the definitions of such
+    indexes. An index that the action has listed already is complete. It stays, with its deltacommit in the metadata
+    table. The caller holds the claim of the instant, and the table lock. May be repeated. Raises as refuse_compacting,
+    unless the metadata table goes with all its plans (`all_goes`).
     """
     config = TableConfig.load(context.storage)
     if FILES_PARTITION not in config.metadata_partitions:
@@ -279,7 +277,7 @@ def refuse_running_builds(context: TableContext, names: Collection[str]) -> None
 
 
 def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) -> None:
-    """Takes the pending indexing actions of `names` off the timeline; ConflictError while one is running."""
+    """Takes the pending indexing actions of `names` off the timeline. Raises ConflictError while one is running."""
     for instant, planned in _builds_of(context, context.active.load(), names).items():
         with claimed(context, instant, owner) as found:
             if found.completed is None:
@@ -293,7 +291,7 @@ def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) 
 
 
 def _builds_of(context: TableContext, timeline: Timeline, names: Collection[str]) -> dict[str, list[str]]:
-    """The pending indexing actions that build one of the named partitions, with `files` all, with what they build."""
+    """Returns the pending indexing actions that build a named partition, with `files` all, and what they build."""
     builds = {time: [item.name for item in found] for time, found in pending_builds(context, timeline).items()}
     return {
         time: built for time, built in builds.items() if FILES_PARTITION in names or not set(built).isdisjoint(names)

@@ -1,5 +1,5 @@
-"""The input of a partition's initialization: one snapshot of the table, and the initialization of each partition from
-it. Which indexes are refused: Initializations.check, check_spelling.
+"""Makes the initialization of each partition of the metadata table from one snapshot of the table.
+Initializations.check and check_spelling decide which indexes are refused.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ from hudi_core.view.listing import FileListing
 
 _THREADS: Final = 16
 _BOOTSTRAP: Final = "hoodie.bootstrap.base.path"
-"""Of a table that a bootstrap made (HoodieTableConfig.BOOTSTRAP_BASE_PATH)."""
+"""The property that names the source of a bootstrapped table (HoodieTableConfig.BOOTSTRAP_BASE_PATH)."""
 
 
 def indexed_table(
     context: TableContext, timeline: Timeline, defined: Mapping[str, IndexDefinition] | None = None
 ) -> IndexedTable:
-    """The table as of `timeline` as input of its partition types; `defined` are definitions that its file lacks."""
+    """Returns the table as of `timeline`, for partition types. `defined` are definitions that its file lacks."""
     history = internal_schema_history(context.storage, timeline)
     return IndexedTable(
         context.config,
@@ -71,7 +71,7 @@ def indexed_table(
 
 
 def check_spelling(table: IndexedTable, columns: Iterable[str]) -> None:
-    """Raises ConfigError for a column that the schema names in another case: readers look for indexes by its names."""
+    """Raises ConfigError for a column in another case than the schema's: readers look indexes up by that."""
     stored = table.arrow_schema()
     for name in columns:
         known = column_named(name, stored)
@@ -82,7 +82,7 @@ def check_spelling(table: IndexedTable, columns: Iterable[str]) -> None:
 
 
 def partitioned_record_index(config: TableConfig, options: Mapping[str, str]) -> dict[str, IndexDefinition]:
-    """The definition of such, where the options request it. UnsupportedError where the table's version has none."""
+    """Returns the requested partitioned record index, if any. Raises UnsupportedError where the version has none."""
     if not PARTITIONED_RECORD_INDEX_ENABLE.read(options):
         return {}
     definition = record_index_definition(config.features, partitioned=True)
@@ -108,12 +108,12 @@ class KeptListing:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A table at one moment. Taken under the table lock it is what commits that complete later change."""
+    """A table at one moment. Taken under the table lock, it is the state that later completions change."""
 
     timeline: Timeline
     listing: FileListing
     of_commits: bool
-    """The listing is the metadata table's: all that it names was written by completed instants."""
+    """Whether the listing is the metadata table's. Then completed instants wrote all files that it names."""
 
     @classmethod
     def of(cls, context: TableContext) -> Snapshot:
@@ -124,9 +124,9 @@ class Snapshot:
         return cls(timeline, KeptListing(files), metadata is not None)
 
     def committed(self) -> dict[str, dict[str, int]]:
-        """The files by partition with their sizes in bytes, as initialize.committed_files. In layout 1 a log file's
-        name carries the instant of its slice, which a pending compaction may have started: only the metadata table
-        knows that such a file is committed. Hudi omits it in the indexes that it initializes.
+        """Returns the committed files by partition, with their sizes in bytes, as initialize.committed_files. In layout
+        1 a log file's name carries the instant of its slice, which a pending compaction may have started. Only the
+        metadata table knows that such a file is committed. Hudi omits it in the indexes that it initializes.
         """
         if not self.of_commits:
             return committed_files(self.listing, self.timeline)
@@ -142,7 +142,7 @@ class Snapshot:
 
 
 def index_warnings(config: TableConfig, names: Collection[str]) -> list[str]:
-    """A secondary index is of no use without the record index (SecondaryIndexSupport.isIndexAvailable)."""
+    """Warns of secondary indexes that need a missing record index (SecondaryIndexSupport.isIndexAvailable)."""
     secondary = sorted(name for name in names if name.startswith(SECONDARY_PREFIX))
     there = config.metadata_partitions.union(config.metadata_partitions_inflight, names)
     if not secondary or RECORD_INDEX in there:
@@ -166,8 +166,7 @@ class Initializations:
     def check(self, names: Iterable[str]) -> None:
         """Raises UnsupportedError for a name without partition type, for statistics of partitions without those of
         files or in version 6, and for an index of a metadata-only bootstrap's files; CorruptFileError for a secondary
-        index that is not defined; ConfigError as check_spelling; FormatError for a table without a schema, which only
-        indexes need.
+        index that is not defined; ConfigError as check_spelling; FormatError without a schema, for indexes.
         """
         requirements = list(names)
         check_names(requirements)
@@ -191,7 +190,9 @@ class Initializations:
             row_level_type(name, table).rows({None: 1}, "", self._context.zone)
 
     def _refuse_skeletons(self) -> None:
-        """As Hudi ("col stats is not supported with bootstrap operation"). Only a bootstrapped table is listed."""
+        """Raises UnsupportedError for files of a metadata-only bootstrap, as Hudi does ("col stats is not supported
+        with bootstrap operation"). Lists only a bootstrapped table.
+        """
         if not self._context.config.raw.get(_BOOTSTRAP):
             return
         for partition, names in Snapshot.of(self._context).committed().items():
@@ -200,7 +201,7 @@ class Initializations:
                     refuse_skeleton(join(partition, name))
 
     def initialization(self, name: str, snapshot: Snapshot, rows: Mapping[str, int]) -> Initialization:
-        """Of a partition from `snapshot`; `rows` is the result of rows_by_partition, possibly a little older."""
+        """Returns a partition's initialization from `snapshot`. `rows`, of rows_by_partition, may be a little older."""
         context, timeline = self._context, snapshot.timeline
         table = indexed_table(context, timeline, self._defined)
         if is_row_level(name):
@@ -222,7 +223,7 @@ class Initializations:
         return replace(found, definition=found.definition or self._defined.get(name))
 
     def rows_by_partition(self, names: Iterable[str], snapshot: Snapshot) -> dict[str, int]:
-        """Estimated rows of each data partition, by the footers of base files; empty where none of `names` needs it."""
+        """Estimated rows of each data partition, by the footers of base files; empty where no index needs them."""
         if not any(map(is_row_level, names)):
             return {}
         slices = snapshot.slices(self._context)

@@ -1,9 +1,9 @@
-"""`metadata create` and `update`: initializes and maintains the metadata table without a data write. Its drop:
-index_drop.py.
+"""Initializes and maintains the metadata table without a data write: `metadata create` and `metadata update`.
+index_drop.py drops it.
 
-All of it happens under the table lock, as in real Hudi: writers wait for it. The lock is released in between until
-writes have ended that may use a row-level index which is dropped, or that began without one which has to hold all rows
-(docs/guarantees/metadata-table.md, "Initialization and maintenance").
+All of it happens under the table lock, as in real Hudi: writers wait for it. In between the lock is released to wait
+for two kinds of writes: those that may use a row-level index which is dropped, and those that began without an index
+which has to hold all rows (docs/guarantees/metadata-table.md, "Initialization and maintenance").
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def create_metadata(
     context: TableContext, names: Collection[str], engine: Engine, owner: Owner, epoch: int = 0
 ) -> TableConfig:
     """Initializes the metadata table with `files` where it is missing, the named unlisted partitions, and listed ones
-    that are gone (partitions_there); returns the properties. Secondary and expression indexes must be defined
-    (`.hoodie/.index_defs`); a record index is one of each data partition where it is defined so, or the options say so
-    (PARTITIONED_RECORD_INDEX_ENABLE). May be repeated after a crash. Raises UnsupportedError for a name without
-    partition type, or statistics of partitions on a table without them, before anything is written; ConflictError as
-    MetadataCreation.check, and where writers leave no moment without a write for
-    `airflow_hudi.indexing.catchup_minutes` to an index that has to hold all rows; LockError. Memory here: the listing
-    of the table's files, and the records of `files`.
+    that are gone (partitions_there). Returns the properties. Secondary and expression indexes must be defined
+    (`.hoodie/.index_defs`). A record index is partitioned where its definition or the options say so
+    (PARTITIONED_RECORD_INDEX_ENABLE). May be repeated after a crash. Raises, before anything is written,
+    UnsupportedError for a name without partition type, or for statistics of partitions on a table without partitions;
+    ConflictError as MetadataCreation.check; ConflictError where an index has to hold all rows and writers leave no
+    moment without a write for `airflow_hudi.indexing.catchup_minutes`; LockError. Memory here: the listing of the
+    table's files, and the records of `files`.
     """
     if PARTITION_STATS in names and not context.config.partition_fields:
         raise UnsupportedError("a table without partitions has no statistics of them", path=context.config.path)
@@ -93,13 +93,13 @@ def create_metadata(
 
 
 def lost_partitions(context: TableContext) -> frozenset[str]:
-    """The listed partitions of the metadata table that are not there, with those that are made of them."""
+    """The listed partitions of the metadata table that do not exist, with those that are made of them."""
     listed = context.config.metadata_partitions
     return listed & with_dependents(listed - partitions_there(context.storage, context.config)) if listed else listed
 
 
 def _without_lost(context: TableContext) -> TableContext:
-    """The table with the properties that do not list lost indexes. The caller holds the lock."""
+    """Drops lost indexes, and returns the table with the new properties. The caller holds the lock."""
     gone = lost_partitions(context)
     if not gone:
         return context
@@ -108,8 +108,8 @@ def _without_lost(context: TableContext) -> TableContext:
 
 
 def _unaware_writes(context: TableContext, names: Iterable[str]) -> frozenset[str]:
-    """The pending instants of writers that do not know an unlisted index among `names`, which would hide their rows. In
-    version 6 no index begins beside them (MetadataCreation.check); our own services check the list under the lock.
+    """Returns the pending instants of writers that do not know an unlisted index. It would hide their rows. In version
+    6 no index begins beside them (MetadataCreation.check); our own services check the list under the lock.
     """
     new = set(names) - context.config.metadata_partitions
     holds_all = any(is_row_level(name) or name == PARTITION_STATS or name.startswith(EXPRESSION_PREFIX) for name in new)
@@ -120,7 +120,7 @@ def _unaware_writes(context: TableContext, names: Iterable[str]) -> frozenset[st
 
 
 def _wait(context: TableContext, users: Collection[str], deadline: float) -> None:
-    """Raises ConflictError where one of `users` is still at work at `deadline`."""
+    """Waits for `users`. Raises ConflictError where one of them is still at work at `deadline`."""
     try:
         wait_for_writers(context, users, rule=may_be_at_work, deadline=deadline)
     except ConflictError as error:
@@ -150,7 +150,7 @@ def _begin(
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """Instants applied, indexes rebuilt, partitions widened, indexes that still may lack rows, and the services."""
+    """The result of an update: instants applied, indexes rebuilt, ranges widened, indexes in doubt, table services."""
 
     applied: tuple[str, ...]
     rebuilt: tuple[str, ...]
@@ -161,10 +161,10 @@ class Updated:
 
 def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: int = 0) -> Updated:
     """Applies missing actions (catch_up), mends what writers left out of indexes (complete_indexes), then rolls back,
-    cleans, compacts and archives as the options say (perform_table_services). Row-level indexes that cannot be updated,
-    and secondary indexes that lack rows, are delisted and rebuilt where the options allow it (REBUILD_ROW_INDEXES); the
-    writes that may use them are waited for without the lock. After a crash the next update continues (index_drop).
-    Raises as these, ConfigError for a table without a metadata table, ConflictError as wait_for_writers, and LockError.
+    cleans, compacts and archives as the options say (perform_table_services). Where the options allow it
+    (REBUILD_ROW_INDEXES), it delists and rebuilds row-level indexes that cannot be updated or may lack rows. It waits,
+    without the lock, for the writes that may use them. After a crash the next update continues (index_drop). Raises as
+    these functions, ConfigError for a table without a metadata table, ConflictError as wait_for_writers, and LockError.
     """
     _check_there(context)
     workers, applied = context.workers(engine, epoch), list[str]()
@@ -187,7 +187,7 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
         try:
             _wait(context, users, deadline)
         except ConflictError:
-            # A rebuild that writers leave no moment for does not keep everything else back.
+            # Where writers leave no moment for a rebuild, everything else is done all the same.
             with context.lock(owner) as lock, suppress(RowsUnknownError):
                 _update(context.reloaded(), workers, lock.check, applied, rebuilds=False)
             raise
@@ -203,7 +203,7 @@ def _check_there(context: TableContext) -> None:
 def _update(
     context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str], *, rebuilds: bool = True
 ) -> Updated:
-    """With the lock held; `applied` as in catch_up. Without `rebuilds` these stay planned."""
+    """Runs the steps of an update under the lock. `applied` as in catch_up. Without `rebuilds` these stay planned."""
     token, as_rebuild = workers.token, planned_rebuild(context) if rebuilds else frozenset[str]()
     if as_rebuild:
         MetadataCompaction(context.storage, context.config, token, context.clock(), guard=guard).finish()
@@ -224,8 +224,9 @@ def _update(
 
 
 def updated_already(context: TableContext) -> Updated | None:
-    """What an update comes to that changes nothing; None where it would: it is run until it writes, on a view of the
-    table that refuses changes. No lock is taken. What it would log as done is asked before. Raises as it.
+    """Returns the result of an update that changes nothing; None where the update would change something. Runs the
+    update until it writes, on a view of the table that refuses changes. Takes no lock. Asks before the run for planned
+    rebuilds and missing actions, which the update would log as done. Raises as update_metadata.
     """
     _check_there(context)
     if planned_rebuild(context) or missing_actions(context, MetadataTimeline(context.storage, context.config)):
@@ -245,11 +246,11 @@ def updated_already(context: TableContext) -> Updated | None:
 
 
 class _ChangeError(Exception):
-    """The update came upon something to write, or to run on an engine. Not for others: no HudiError."""
+    """The update has something to write, or to run on an engine. Only this module catches it, so it is no HudiError."""
 
 
 def _no_lock() -> None:
-    """A guard of what is only looked at."""
+    """The guard of a run that only looks: it holds no lock."""
 
 
 def _refuse(*_: object, **__: object) -> Any:
@@ -264,7 +265,7 @@ class _NoEngine(Engine):
 
 
 class _ReadOnlyStorage(OneLookStorage):
-    """A deletion of what is not there is none, and asks for none: another process may just have put it there."""
+    """A storage that refuses changes. To delete an absent file is none, and makes no request: it may just appear."""
 
     def _changing(self, path: str, *, is_there: bool = True) -> NoReturn:
         raise _ChangeError

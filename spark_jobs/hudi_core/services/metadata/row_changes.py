@@ -1,6 +1,5 @@
-"""Updates of the record index and the secondary indexes by a commit, some time after it completed. The slices of its
-file groups before and after it follow from the timeline as it was then; metadata_table.row_updates stages what changed
-between them.
+"""Updates row-level indexes by a commit, some time after it completed. The timeline as it was then says which slices
+its file groups had before and after the commit. metadata_table.row_updates stages what changed between them.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ REBUILD_ROW_LEVEL: Final = (
 )
 
 _NONE: Final = "null"
-"""What `prevCommit` says of a new file group."""
+"""The value of `prevCommit` for a new file group."""
 Slices = Mapping[tuple[str, str], FileSlice]
 
 
 class RowsUnknownError(TimelineError):
-    """A row-level index cannot be updated by a commit: which rows it changed is not known any more."""
+    """A row-level index cannot be updated by a commit: the rows that the commit changed are no longer known."""
 
     indexes: frozenset[str] | None = None
-    """Those that have to be built again; None: all that are row-level."""
+    """The indexes that must be built again; None: all row-level indexes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,9 @@ class RowChanges:
     workers: Workers
 
     def stage(self, names: Collection[str], instant: Instant, metadata: CommitMetadata) -> dict[str, list[StagedLog]]:
-        """The staged blocks of each of the indexes `names`, under the instant of the commit, the newest that moved
-        rows. Errors and new file groups as RowUpdates.stage. Raises RowsUnknownError where the files of the slices
-        before the commit were cleaned.
+        """Returns the staged blocks of each of the indexes `names`, under the instant of the commit, the newest that
+        moved rows. Errors and new file groups are as in RowUpdates.stage. Raises RowsUnknownError where the files of
+        the slices before the commit were cleaned.
         """
         if not names:
             return {}
@@ -81,8 +80,8 @@ class RowChanges:
         return [SliceChange(before.get(group), after.get(group), instant.requested_time) for group in sorted(touched)]
 
     def _initialized(self, timeline: Timeline, commit: Instant) -> Timeline:
-        """The timeline right before `commit`; where it shows no write that was completed then, with the last archived
-        one: without it all older files would count as uncommitted. Archived ones that completed later are pending.
+        """Returns the timeline right before `commit`. Where it shows no write that was completed then, the last
+        archived one is added: without it all older files would count as uncommitted. Later archived ones are pending.
         """
         if timeline.visible_writes().start is not None:
             return timeline
@@ -95,12 +94,12 @@ class RowChanges:
         added = [_not_yet(item) for item in archived if not completed.contains(item.requested_time)]
         last = completed.last()
         if last is not None:
-            # Whatever it was: nothing more is read of it, and what it replaced was deleted before it was archived.
+            # As a commit, whatever its action: nothing more is read of it, and what it replaced was deleted before.
             added.append(Instant(last.requested_time, Action.COMMIT, State.COMPLETED, last.completion_time))
         return Timeline([*timeline, *(item for item in added if not timeline.contains(item.requested_time))])
 
     def _check_known(self, instant: Instant, metadata: CommitMetadata, before: Slices, after: Slices) -> None:
-        """Raises RowsUnknownError where a clean has deleted since what the commit wrote, replaced or wrote upon."""
+        """Raises RowsUnknownError where a clean deleted files that the commit wrote, replaced or was based on."""
         for partition, stats in metadata.partition_to_write_stats.items():
             for stat in stats:
                 group, name = (partition, stat.file_id), stat.name
@@ -119,7 +118,7 @@ class RowChanges:
                 raise _unknown(instant, f"the file group {replaced.file_id}")
 
     def _is_older(self, group: tuple[str, str], instant: Instant) -> bool:
-        """Whether a file group has an older file, which a log file's stat does not say in layout 2."""
+        """Whether a file group has an older file than the commit. In layout 2 a log file's stat does not say so."""
         names = (parse_data_file(info.name) for info in self.listing.files(group[0]))
         return any(
             item.file_id == group[1] and item.instant < instant.requested_time for item in names if item is not None
@@ -139,7 +138,7 @@ def _unknown(instant: Instant, what: str) -> RowsUnknownError:
 
 
 def _as_of(timeline: Timeline, commit: Instant, *, inclusive: bool) -> Timeline:
-    """Right after the commit completed, or before. Later ones are pending: else the first would count as archived."""
+    """Returns the timeline after, or before, the commit. Later commits are pending, so that none counts as archived."""
     known = [(item, _is_known_at(item, commit, inclusive=inclusive)) for item in timeline]
     return Timeline(
         item if is_known else _not_yet(item) for item, is_known in known if is_known or item.action in COMMIT_ACTIONS
@@ -147,7 +146,7 @@ def _as_of(timeline: Timeline, commit: Instant, *, inclusive: bool) -> Timeline:
 
 
 def _not_yet(item: Instant) -> Instant:
-    """A completed commit before it was one; no plan is read of a deltacommit."""
+    """Returns a completed commit as it was before, as a pending deltacommit: no plan is read of one."""
     return Instant(item.requested_time, Action.DELTA_COMMIT, State.INFLIGHT)
 
 

@@ -1,4 +1,4 @@
-"""Checks by the table's own rows how keys, partitions and buckets of an overwrite are made. Counting: source.py."""
+"""Checks by the table's own rows how an overwrite makes keys, partitions and buckets. source.py counts the rows."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ from hudi_core.view.file_system_view import FileSystemView
 log = logging.getLogger(__name__)
 
 _SAMPLED = 1000
-"""Rows of a file whose keys are looked at."""
+"""How many rows of a file are looked at for their keys."""
 _SAMPLED_FILES = 16
-"""File slices whose keys show whether the options name the table's buckets: those of one may fit other options too."""
+"""How many file slices show by their keys whether the options name the table's buckets: one may fit others, too."""
 _MOVES = tuple(30 * count for count in range(-28, 29) if abs(count) > 1)
-"""Minutes that are added to local time, to see whether another zone fits; none is half an hour from UTC."""
+"""Minutes that are added to local time, to see whether another zone fits. No zone is half an hour from UTC."""
 
 
 def counted_rows(context: TableContext, source: Source, engine: Engine) -> CountedRows:
-    """The rows of `source`. Raises as find_source and count_file, UnsupportedError and ConfigError for a table whose
-    keys or buckets are not computed here as its writers do, and as check_schema_of_latest.
+    """Returns the counted rows of `source`. Raises the errors of find_source, count_file and check_schema_of_latest.
+    Raises UnsupportedError or ConfigError for a table whose writers compute other keys or buckets.
     """
     folder, files = find_source(source.address, context.storage_options, source.names)
     timeline = context.active.load()
@@ -90,7 +90,7 @@ def counted_rows(context: TableContext, source: Source, engine: Engine) -> Count
     if buckets is not None:
         for sample in _samples(context, view, (), replaced=counted.by_partition):
             sample.check(buckets)
-    # What fits into one file is not spread, so that the size of its rows does not matter.
+    # Rows that fit into one file are not spread, so their size does not matter.
     is_small = counted.size <= MAX_FILE_BYTES.read(context.options)
     return counted if is_small else replace(counted, row_bytes=bytes_per_row(context, timeline))
 
@@ -116,7 +116,7 @@ def _check_indexed(context: TableContext, timeline: Timeline, rows: SourceRows) 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Some rows of a base file or log block: their record keys, and those of the columns asked for that it has."""
+    """Some rows of a base file or log block: their record keys, and those requested columns that the file has."""
 
     path: str
     partition: str
@@ -129,11 +129,11 @@ class _Sample:
         return record_keys(self.rows, self.key_fields, path=self.path)
 
     def agree(self, keys: KeyGenerator) -> pa.Array:
-        """Whether each row is of this partition by `keys`."""
+        """For each row, whether `keys` puts it into this partition."""
         return pc.equal(keys.partitions(self.rows, path=self.path), self.partition)
 
     def check(self, buckets: Buckets) -> None:
-        """Raises ConfigError where the rows are not in the bucket that their keys have by these options."""
+        """Raises ConfigError where the rows are not in the bucket that these options give to their keys."""
         if not BUCKET_ID.match(self.file_id):
             return
         if (buckets.numbers(self.keys, path=self.path) != bucket_of(self.file_id)).any():
@@ -147,7 +147,7 @@ class _Sample:
 def _samples(
     context: TableContext, view: FileSystemView, columns: Collection[str], replaced: Collection[str] = ()
 ) -> Iterator[_Sample]:
-    """Of _SAMPLED_FILES file slices with rows: first of the partitions `replaced`, one of each in turn."""
+    """Yields samples of up to _SAMPLED_FILES slices. Takes one of each partition `replaced` in turn, then others."""
     known = view.partitions()
     first = (view.latest_merged_slices(name) for name in known if name in replaced)
     others = (view.latest_merged_slices(name) for name in known if name not in replaced)
@@ -173,7 +173,7 @@ def _sample(context: TableContext, view: FileSystemView, item: FileSlice, column
 def _logged_rows(
     context: TableContext, view: FileSystemView, item: FileSlice, names: Sequence[str]
 ) -> tuple[str, pa.RecordBatch | None]:
-    """Rows of a data block, and where they are, of a slice without a base file yet. Memory: a piece of a block."""
+    """Returns path and some rows of a data block of a slice without a base file. Memory: a piece of a block."""
     committed = CommittedInstants.of(view.timeline)
     scan = scan_log_files(context.storage, item.log_files, committed, latest_instant=AFTER_ALL, stop_at_newer=False)
     for block in scan.blocks:
@@ -188,7 +188,7 @@ def _logged_rows(
 
 
 def _keys(context: TableContext, view: FileSystemView, schema: AvroSchema) -> KeyGenerator:
-    """Raises as KeyGenerator.of, SqlTimes.of, _labels_one, _check_zone and _check_times."""
+    """Returns the key generator. Raises as KeyGenerator.of, SqlTimes.of, _labels_one, _check_zone, _check_times."""
     config, options = context.config, context.options
     labels_one = _labels_one(context, view) if labels_vary(config) and config.populate_meta_fields else None
     keys = KeyGenerator.of(config, options, labels_one=labels_one)
@@ -205,9 +205,9 @@ def _keys(context: TableContext, view: FileSystemView, schema: AvroSchema) -> Ke
 
 
 def _labels_one(context: TableContext, view: FileSystemView) -> bool | None:
-    """Whether the table's keys have the name of their only field before its value; None where no base file shows it.
-    The values themselves may begin so (`urn:…`). Releases of Hudi differ (hoodie.write.complex.keygen.new.encoding).
-    Raises UnsupportedError where keys are of both forms, or of neither.
+    """Whether the table's keys have the name of their only field before its value; None where no rows show it. The
+    values themselves may begin with that name (`urn:…`). Releases of Hudi differ
+    (hoodie.write.complex.keygen.new.encoding). Raises UnsupportedError where keys are of both forms, or of neither.
     """
     (field,) = context.config.record_key_fields
     labelled: set[bool] = set()
@@ -229,7 +229,7 @@ def _labels_one(context: TableContext, view: FileSystemView) -> bool | None:
 
 
 def _placed(context: TableContext, view: FileSystemView, keys: KeyGenerator) -> Iterator[_Sample]:
-    """Samples of rows with the values of their partition. A global index may leave rows in an earlier one."""
+    """Yields samples with values of their partition. A global index may leave rows in an earlier partition."""
     for sample in _samples(context, view, keys.partition_fields):
         rows = sample.rows.drop_null()
         is_whole = {*keys.partition_fields} <= {*rows.schema.names} and DEFAULT_PARTITION not in sample.partition
@@ -238,8 +238,8 @@ def _placed(context: TableContext, view: FileSystemView, keys: KeyGenerator) -> 
 
 
 def _check_zone(context: TableContext, view: FileSystemView, keys: KeyGenerator, sql_times: SqlTimes) -> None:
-    """Raises ConfigError where the table's rows are of other partitions by the zone of local time in their paths, or
-    where none shows that and no zone is given: the new rows would be in partitions beside the old ones.
+    """Raises ConfigError where the zone of local time in partition paths puts the table's rows into other partitions.
+    Also raises it where no rows show the zone and no option gives one: the new rows may get other partitions.
     """
     shown = sql_times.is_given
     for sample in _placed(context, view, keys):
@@ -259,8 +259,8 @@ def _check_zone(context: TableContext, view: FileSystemView, keys: KeyGenerator,
 
 
 def _check_times(context: TableContext, view: FileSystemView, keys: KeyGenerator, form: TimeFormat) -> None:
-    """Raises ConfigError where the table's rows are of other partitions by the settings of its timestamp key generator.
-    A zone that these do not have is UTC, as that of most writers' JVMs, unless rows show another one.
+    """Raises ConfigError where the settings of the timestamp key generator put the table's rows into other partitions.
+    Where the settings name no zone, it is UTC, as in most writers' JVMs, unless rows show another one.
     """
     for sample in _placed(context, view, keys):
         agree = sample.agree(keys)
@@ -281,6 +281,6 @@ def _check_times(context: TableContext, view: FileSystemView, keys: KeyGenerator
 
 
 def _is_moved(sample: _Sample, keys: KeyGenerator, form: TimeFormat) -> bool:
-    """Whether there is a zone by which all rows are of the sample's partition."""
+    """Whether another zone puts all rows into the sample's partition."""
     moved = (replace(keys, time_format=replace(form, moved=by)) for by in _MOVES)
     return any(pc.all(sample.agree(other)).as_py() for other in moved)

@@ -1,11 +1,10 @@
-"""insert_overwrite, insert_overwrite_table and delete_partition: new file groups, or none, replace all that some
+"""Runs insert_overwrite, insert_overwrite_table and delete_partition: new file groups, or none, replace all that some
 partitions hold (RFC-18).
 
-An exchange brings the rows of a partition together, so that a task has one file open at a time. Nothing of the rows
-comes to the driver. Rows are read at the address that was given, or in a folder that Spark's rows are put into.
+An exchange brings the rows of a partition together, so that a task has one file open at a time. The driver gets no
+rows. Tasks read the rows at the address that was given, or in a folder where Spark has put them.
 
-Whoever requests the same work again gives the same token, so that it is done once. What a second request comes to:
-verb.py.
+A second request of the same work has the same token, so that it is done once. verb.py says what it does.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ from hudi_core.services.overwrite.row_shards import (
 )
 from hudi_core.services.overwrite.shard_files import RowsTarget, Written, write_shard
 from hudi_core.services.overwrite.source import CountedRows, Source
-from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
-from hudi_core.services.rewriting.new_file_groups import NewFiles, moved_to, prove_files
+from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata, moved_to
+from hudi_core.services.rewriting.new_file_groups import NewFiles, prove_files
 from hudi_core.services.rewriting.other_writers import check_early
 from hudi_core.services.rewriting.proof import Rewritten
 from hudi_core.timeline.actions.commit import CommitMetadata
@@ -68,11 +67,11 @@ log = logging.getLogger(__name__)
 STAGED: Final = ".hoodie/.airflow_hudi/staged"
 """Folder in the table for rows of queries and DataFrames."""
 LEFT_SECONDS: Final = 7 * 24 * 3600
-"""Age from which rows that a killed run left are deleted by the next one."""
+"""Age from which the next run deletes rows that a killed run left."""
 
 
 class OverwriteJob(RewriteJob[OverwritePlan]):
-    """No plan outlives an attempt: one that dies is rolled back with its instant, as a failed write is."""
+    """The job of an overwrite. An attempt that dies is rolled back with its instant, like a failed write."""
 
     action = Action.REPLACE_COMMIT
     conflicts_as = Action.REPLACE_COMMIT
@@ -84,8 +83,8 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
         self._work = work
 
     def plan(self, timeline: Timeline) -> OverwritePlan:
-        """Of the table as it is now. Raises ConflictError where a commit with a later instant has written to the
-        partitions already: the ranges that it recorded in the metadata table would hide ours, which merge beneath them.
+        """Returns the plan for the table as it is now. Raises ConflictError where a commit with a later instant has
+        already written to the partitions: its ranges in the metadata table would hide ours beneath them.
         """
         with_slices = any(map(is_row_level, self.context.config.metadata_partitions))
         plan = plan_overwrite(self.context, timeline, self._work, with_slices=with_slices)
@@ -97,14 +96,14 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
         return plan.file_groups()
 
     def inflight_content(self, plan: OverwritePlan) -> bytes:
-        """The rows that come to each partition."""
+        """Returns the content of the inflight file: how many rows come to each partition."""
         return encode_inflight_overwrite(self.operation, self._work.row_counts, layout=self.active.layout)
 
     def claimed(self, claim: Claim) -> None:
-        """Nothing is looked for: no attempt at its instant is continued."""
+        """Does nothing: no attempt at the instant of an overwrite is continued."""
 
     def begin(self, plan: OverwritePlan, held: Claim) -> None:
-        """Makes the instant inflight. Raises ConflictError where an earlier attempt did: it has to be rolled back."""
+        """Makes the instant inflight. Raises ConflictError where an earlier attempt did, and must be rolled back."""
         held.check()
         if held.epoch > 1:
             forget_staged(self.storage, self.instant, up_to=held.epoch)
@@ -117,7 +116,7 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
             )
 
     def execute(self, plan: OverwritePlan, held: Claim) -> Completion[Rewritten]:
-        """Raises ConflictError where another write has changed the schema since the rows were counted."""
+        """Writes the rows. Raises ConflictError where another write has changed the schema since they were counted."""
         context, timeline, work = self.context, self.active.load(), self._work
         rows = None if work.rows is None else work.rows.rows
         if rows is not None:
@@ -131,7 +130,7 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
             new_schema=None if rows is None or rows.evolved_from is None else rows.schema,
         )
         with attempt.writing():
-            # Not the table's newest, as tasks read the source by the schema of the count.
+            # Not the table's newest schema: tasks read the source by the schema of the count.
             schema = table_schema(self.storage, context.config, timeline) if rows is None else rows.schema
             adds_partitions = bool(plan.new_partitions) and self._has_partitioned_index(timeline)
             results = [] if work.rows is None else write_rows(self.run, work.rows, attempt.requirements, held)
@@ -147,7 +146,7 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
                 *moved_to(rewritten.files, self.instant),
             ],
             adds_partitions=adds_partitions,
-            # Whatever the options compare, nothing else has been written there, and the table has the schema it had.
+            # Whatever the options compare: no other write was there, and the table still has its schema.
             preconditions=(
                 partial(check_not_written, context, instant=self.instant, plan=plan),
                 partial(check_no_plans, context, partitions=plan.partitions),
@@ -167,7 +166,7 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
         return definition is not None and definition.is_partitioned
 
     def _prove(self, plan: OverwritePlan, results: Sequence[Written], *, with_statistics: bool) -> Rewritten:
-        """Each partition has the rows that were counted, but for deleted ones and those with a newer row of a key."""
+        """Proves that each partition has the counted rows, without deleted ones and older ones of the same key."""
         files = [file for result in results for file in result.files]
         dropped = Counter[str]()
         for result in results:
@@ -179,14 +178,14 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
 
 
 def write_rows(run: Run, rows: CountedRows, requirements: StatisticsRequirements | None, held: Claim) -> list[Written]:
-    """Errors as produce_rows and write_shard, or as produce_combined and write_combined."""
+    """Writes the rows by an exchange. Raises as produce_rows, write_shard, produce_combined, write_combined."""
     context = run.context
     file_bytes = MAX_FILE_BYTES.read(context.options)
     spread = spread_of(rows, file_bytes)
     if not spread.shards:
         return []
-    # A bucket is one file, whatever its size. Others get a tenth more than what they are expected to take, so that rows
-    # that are a little larger leave no small file behind (HoodieBaseParquetWriter, compression ratio).
+    # A bucket is one file, whatever its size. Other files may be a tenth larger than expected, so that rows that are a
+    # little larger leave no small file behind (HoodieBaseParquetWriter, compression ratio).
     target_bytes = file_bytes + file_bytes // 10 if rows.rows.buckets is None else sys.maxsize
     files = NewFiles.of(context, run.instant, rows.rows.schema, target_bytes, requirements)
     target = RowsTarget(context.uri, dict(context.storage_options), files, str(uuid4()), rows.rows.policy)
@@ -203,9 +202,9 @@ def write_rows(run: Run, rows: CountedRows, requirements: StatisticsRequirements
 
 @contextmanager
 def source_of(context: TableContext, rows: RowsFrom, engine: Engine, *, dry_run: bool = False) -> Iterator[Source]:
-    """The rows as files; those of a query or a DataFrame are deleted in the end.
+    """Yields the rows as files. Deletes the files of a query or a DataFrame in the end.
 
-    Raises ConfigError for those where the engine has none, and for one that is not valid; ExecutionError.
+    Raises ConfigError for an engine without queries and DataFrames or an invalid one; ExecutionError.
     """
     if rows.source:
         yield Source(rows.source)
@@ -239,14 +238,14 @@ def _delete_left(context: TableContext) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The instant of a token; `metadata` where it is completed."""
+    """The instant of a token. `metadata` is set where the instant is completed."""
 
     instant: Instant
     metadata: CommitMetadata | None = None
 
 
 def find_token(context: TableContext, timeline: Timeline, token: str | None, *, archived: bool = True) -> Found | None:
-    """The newest replacecommit with `token`, on the timeline, then in the archive. Raises CorruptFileError."""
+    """Returns the newest replacecommit with `token`, on the timeline, then in the archive. Raises CorruptFileError."""
     if token is None:
         return None
     active = context.active
@@ -274,8 +273,8 @@ def find_token(context: TableContext, timeline: Timeline, token: str | None, *, 
 
 
 def what_comes_first(context: TableContext, token: str | None) -> str:
-    """For the reason of a dry run: what a run would do before its own work, else empty. Only reads: the age of a
-    heartbeat is by this machine's clock. Raises ConflictError while an owner is at work on the token's instant.
+    """Returns text for the reason of a dry run: what a run would do before its own work; else empty. Only reads: the
+    age of a heartbeat is by this machine's clock. Raises ConflictError while an owner runs the instant.
     """
     earlier = find_token(context, context.active.load(), token, archived=False)
     if earlier is None or earlier.metadata is not None:

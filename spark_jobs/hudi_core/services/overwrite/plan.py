@@ -1,5 +1,5 @@
-"""What an overwrite replaces: every file group of its partitions when it begins (getPartitionToReplacedFileIds); what
-is in its way then, and at its commit. That one is done once: job.py.
+"""Plans an overwrite: it replaces all file groups of its partitions at its start (getPartitionToReplacedFileIds). Says
+what stops an overwrite then, and at its commit. job.py makes sure that an overwrite is done once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
 
 _ENOUGH_IDS = 8
-"""File ids that do not all begin like buckets by chance."""
+"""So many file ids do not all begin like buckets by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class RowsFrom:
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """What is to be done. `partitions` are those to replace; None: those of the rows, or of the whole table where
-    `operation` is INSERT_OVERWRITE_TABLE. `rows`, which are counted, come from `rows_from`; neither for a
-    DELETE_PARTITION. `seen` are the commits that the table had before Spark evaluated the rows, which may come of its
-    own; None where they come of files.
+    """The work of an overwrite. `partitions` are those to replace. None: those of the rows, or of the whole table where
+    `operation` is INSERT_OVERWRITE_TABLE. `rows` are the counted rows, and `rows_from` says where they come from; a
+    DELETE_PARTITION has neither. `seen` are the commits that the table had before Spark evaluated the rows, because
+    these may come from the table itself; None where the rows come from files.
     """
 
     operation: str
@@ -64,14 +64,15 @@ class Overwrite:
 
     @property
     def row_counts(self) -> Mapping[str, int]:
-        """The rows that come, by partition."""
+        """How many new rows each partition gets."""
         return {} if self.rows is None else self.rows.by_partition
 
 
 @dataclass(frozen=True, slots=True)
 class OverwritePlan:
-    """The file ids that go, by partition, sorted, also those without file groups. `slices` are theirs where an index
-    has their rows. `new_partitions` are those that the table does not have yet, `known` the commits that it had.
+    """What an overwrite replaces: the file ids, sorted, by partition. Partitions without file groups are named too.
+    `slices` are the file slices to replace, where an index has their rows. `new_partitions` are those that the table
+    does not have yet, `known` the commits that it had.
     """
 
     replaced: Mapping[str, tuple[str, ...]]
@@ -81,24 +82,26 @@ class OverwritePlan:
 
     @property
     def partitions(self) -> frozenset[str]:
-        """All that it is about."""
+        """All partitions of the overwrite."""
         return frozenset(self.replaced)
 
     def file_groups(self) -> frozenset[FileGroupId]:
-        """Those that go."""
+        """Returns the file groups that are replaced."""
         return frozenset(FileGroupId(name, file_id) for name, ids in self.replaced.items() for file_id in ids)
 
 
 def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *, with_slices: bool) -> OverwritePlan:
-    """Raises UnsupportedError for a table that is not written here, and where an index needs rows of log files that are
-    not merged here (MergePolicy.for_table); ConfigError for a partition that the table does not have, a new one below
-    another or above it, and rows outside of the named ones; ConflictError where a table service is planned on what
-    would go, or its rows were changed while Spark evaluated the new ones.
+    """Returns what an overwrite replaces.
+
+    Raises UnsupportedError for a table that this engine does not write, and where an index needs rows of log files that
+    this engine does not merge (MergePolicy.for_table). Raises ConfigError for a partition that the table does not have,
+    a new one below or above another, and rows outside of the named partitions. Raises ConflictError where a table
+    service is planned on what is replaced, or where its rows were changed while Spark evaluated the new ones.
     """
     check_table(context)
     check_schema_of_latest(context, timeline)
-    # By consistent hashing a deletion alone is wrong, too: the hashing metadata names the file groups, so that what
-    # Hudi writes later goes to those that are replaced (apache/hudi#7634).
+    # With consistent hashing even a deletion is wrong: the hashing metadata names the file groups, so that Hudi would
+    # write later to those that are replaced (apache/hudi#7634).
     remedy = "delete its rows with Hudi's delete" if work.rows is None else "overwrite it with Hudi"
     check_buckets(context, remedy, refuses_numbers=work.rows is not None)
     view = context.view(timeline)
@@ -156,13 +159,13 @@ def _partitions(context: TableContext, work: Overwrite, known: frozenset[str]) -
 
 
 def check_no_plans(context: TableContext, timeline: Timeline, partitions: Collection[str]) -> None:
-    """Raises ConflictError for a plan on what goes (DeletePartitionUtils.checkForPendingTableServiceActions)."""
+    """Raises ConflictError for pending plans there (DeletePartitionUtils.checkForPendingTableServiceActions)."""
     check_no_plans_on(context, timeline, lambda group: group.partition in partitions)
 
 
 def check_not_written(context: TableContext, now: Timeline, instant: str, plan: OverwritePlan) -> None:
-    """Raises ConflictError where a commit has completed since the plan that wrote or replaced in its partitions, or one
-    that the plan knew was rolled back: rows would stay beside the new ones, or come back.
+    """Raises ConflictError where a commit since the plan wrote or replaced in its partitions: its rows would stay
+    beside the new ones. Also raises it where a commit that the plan knew was rolled back: rows would come back.
     """
     for item, _, partition in _written_since(context, now, plan.known, plan.partitions):
         raise ConflictError(
@@ -178,7 +181,7 @@ def _check_not_changed(
     context: TableContext, timeline: Timeline, seen: frozenset[str], partitions: frozenset[str]
 ) -> None:
     """Raises ConflictError where rows of the partitions came or went since the commits `seen`: the new rows may have
-    been made of the old ones. The plan knows such a commit, and so would replace it.
+    been made of the old ones. The plan knows such a commit, and so would replace its rows.
     """
     remedy = "run it again, so that the rows are evaluated again"
     for item, metadata, partition in _written_since(context, timeline, seen, partitions):
@@ -201,7 +204,9 @@ def _check_not_changed(
 def _written_since(
     context: TableContext, now: Timeline, known: Set[str], partitions: Set[str]
 ) -> Iterator[tuple[Instant, CommitMetadata, str]]:
-    """The completed commits but those `known` that wrote or replaced in the partitions, each with the first of them."""
+    """Yields the completed commits, except those `known`, that wrote or replaced in the partitions. Each comes with its
+    metadata and the first of those partitions.
+    """
     for item in now.commits():
         if item.requested_time not in known:
             metadata = context.active.read_commit(item)
@@ -212,7 +217,7 @@ def _written_since(
 
 def check_same_schema(context: TableContext, now: Timeline, instant: str, schema: AvroSchema) -> None:
     """Raises ConflictError where the table's columns, or their types, are no longer those of `schema`: the commit would
-    overwrite the change of another. The names of Avro records do not count, as Spark and Flink give each their own.
+    overwrite the change of another. The names of Avro records do not count, since engines give their own.
     """
     path = context.config.path
     current = table_schema(context.storage, context.config, now)
@@ -223,7 +228,7 @@ def check_same_schema(context: TableContext, now: Timeline, instant: str, schema
 
 
 def _first_ids(more_ids: Iterator[Collection[str]], enough: int) -> frozenset[str]:
-    """Ids until one of them is no bucket's, or there are `enough`: a few may begin like buckets by chance."""
+    """Returns ids until one of them is no bucket's, or there are `enough`: a few may begin like buckets by chance."""
     ids: set[str] = set()
     while (not ids or (len(ids) < enough and are_buckets(ids))) and (more := next(more_ids, None)) is not None:
         ids.update(more)
@@ -233,7 +238,7 @@ def _first_ids(more_ids: Iterator[Collection[str]], enough: int) -> frozenset[st
 def _file_ids(
     context: TableContext, timeline: Timeline, view: FileSystemView, replaced: Mapping[str, Collection[str]]
 ) -> Iterator[list[str]]:
-    """Of what is replaced, of each partition, of what each commit wrote or replaced, the newest first."""
+    """Yields file ids of what is replaced, of each partition, and of each commit's files, newest first."""
     yield [file_id for ids in replaced.values() for file_id in ids]
     for name in view.partitions():
         yield [item.file_group.file_id for item in view.latest_merged_slices(name)]
@@ -244,7 +249,7 @@ def _file_ids(
 
 
 def check_bucket_ids(context: TableContext, ids: Collection[str], buckets: Buckets | None) -> None:
-    """Raises ConfigError for other buckets than the table has, which shows in the ids of its file groups alone."""
+    """Raises ConfigError where the table has other buckets. Only ids of file groups show a table's buckets."""
     path = context.config.path
     remedy = f"give --option {NUM_BUCKETS.name}=NUMBER as the table's writers have it"
     if buckets is None:

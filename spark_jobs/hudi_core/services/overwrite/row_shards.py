@@ -1,12 +1,12 @@
-"""Sends the rows of an overwrite to shards, by their partitions. How a shard becomes files: shard_files.py.
+"""Sends the rows of an overwrite to shards, by their partitions. shard_files.py makes files of a shard.
 
-A large partition has several shards of its own, small ones share some by the hash of their paths. In a table with a
+A large partition has several shards of its own. Small ones share some, by the hash of their paths. In a table with a
 bucket index each bucket of a partition has one shard, by the hash of both.
 
 Rows of one key may become one before they are written (hoodie.combine.before.insert;
-HoodieWriteHelper.deduplicateRecords). The row with the greatest ordering value stays; of equal ones, and in a table
-that is ordered by commits, the last one of the source, where Hudi takes any. An exchange brings the rows of a key
-together, in the order of partition paths, keys and ordering values. Nothing of the rows comes to the driver.
+HoodieWriteHelper.deduplicateRecords). The row with the greatest ordering value stays. Of equal ones, and in a table
+that is ordered by commits, the last one of the source stays, where Hudi takes any. An exchange brings the rows of a key
+together, in the order of partition paths, keys and ordering values. The driver gets no rows.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, merged_
 
 _POSITION: Final = "position"
 _PART_ROWS: Final = 1 << 40
-"""More than a part has."""
+"""More rows than a part has."""
 _SHARD: Final = "_airflow_hudi_shard"
 _GLOBAL: Final = frozenset({"GLOBAL_BLOOM", "GLOBAL_SIMPLE", "GLOBAL_RECORD_INDEX", "RECORD_INDEX", "HBASE"})
-"""Index types by which a key is one of the whole table (HoodieIndex.isGlobal)."""
+"""Index types with keys of the whole table (HoodieIndex.isGlobal)."""
 _SMALL_SHARDS: Final = 8
-"""Shards that small partitions share at least, where there are as many."""
+"""How many shards small partitions share at least, where there are as many partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """`large` partitions have shards of their own, from a first one so many; all others share the first `shared`."""
+    """Each of the `large` partitions has shards of its own, from a first one on. Others share the `shared` first."""
 
     shared: int
     large: Mapping[str, tuple[int, int]]
 
     @property
     def shards(self) -> int:
-        """All of them."""
+        """How many shards there are."""
         return self.shared + sum(count for _, count in self.large.values())
 
 
 @dataclass(frozen=True, slots=True)
 class RowsUnit:
-    """Rows of the source for the shards of `spread`; `number` is the part's among all."""
+    """Rows of the source for the shards of `spread`. `number` is the number of the part among all parts."""
 
     rows: SourceRows
     part: SourcePart
@@ -70,7 +70,7 @@ class RowsUnit:
 
 
 def spread_of(rows: CountedRows, file_bytes: int) -> Spread:
-    """A partition of more than `file_bytes`, as estimated, has a shard for each file to be; a bucket is one file."""
+    """Returns the spread. A partition has a shard for each file of `file_bytes`, as estimated; a bucket is one file."""
     buckets = rows.rows.buckets
     if buckets is not None:
         most = len(rows.by_partition) * buckets.count
@@ -89,7 +89,7 @@ def spread_of(rows: CountedRows, file_bytes: int) -> Spread:
 
 
 def expected_files(rows: CountedRows | None, options: Mapping[str, str]) -> int:
-    """How many files the rows become at least."""
+    """Returns how many files the rows become at least."""
     if rows is None:
         return 0
     spread = spread_of(rows, MAX_FILE_BYTES.read(options))
@@ -97,8 +97,8 @@ def expected_files(rows: CountedRows | None, options: Mapping[str, str]) -> int:
 
 
 def produce_rows(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce: the rows of a part in pieces of one partition or bucket each, with their record keys
-    before them. Errors as keyed_rows. Memory: a batch, and half of the memory budget.
+    """Yields the rows of a part in pieces of one partition or bucket each, with their record keys in front
+    (engine.protocol.Produce). Raises the errors of keyed_rows. Memory: a batch, and half of the memory budget.
     """
     rows = unit.rows
     for part in grouped(keyed_rows(unit), max_bytes=rows.config.sorted_bytes):
@@ -106,7 +106,7 @@ def produce_rows(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatc
 
 
 def keyed_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
-    """With partition path, or place (Buckets.places), and record key before them. Errors as read_part, Buckets."""
+    """Yields rows after partition path, or place (Buckets.places), and record key. Raises as read_part and Buckets."""
     rows, columns = unit.rows, unit.rows.columns
     path = f"{rows.uri}/{unit.part.name}"
     schema = keyed_schema(columns)
@@ -120,7 +120,7 @@ def keyed_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
 def _pieces_of_paths(
     batches: list[pa.RecordBatch], spread: Spread, piece_bytes: int
 ) -> Iterator[tuple[int, bytes, pa.Table]]:
-    """The pieces of some rows, each of one partition, with its shard and path."""
+    """Yields the pieces of some rows, each of one partition, with its shard and path."""
     rows = pa.Table.from_batches(batches)
     rows = rows.take(pc.sort_indices(rows, sort_keys=[(PARTITION_PATH, "ascending")])).combine_chunks()
     batches.clear()  # while the sorted rows are sent, and the next ones read
@@ -137,21 +137,21 @@ def _pieces_of_paths(
 
 
 def run_starts(values: pa.Array) -> list[int]:
-    """Where a value begins that is another than the one before it."""
+    """Returns the places where a value begins that differs from the one before it."""
     differs = pc.not_equal(values.slice(1), values.slice(0, max(0, len(values) - 1))).to_numpy(zero_copy_only=False)
     starts: list[int] = np.flatnonzero(np.r_[len(values) > 0, differs]).tolist()
     return starts
 
 
 def _parts(start: int, end: int, shards: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
-    """Equal parts of the rows from `start` to `end`, each with its shard."""
+    """Returns equal parts of the rows from `start` to `end`, each with its shard."""
     first, count = shards
     cuts = [start + (end - start) * number // count for number in range(count + 1)]
     return ((first + number, cuts[number], cuts[number + 1]) for number in range(count))
 
 
 def check_combined(config: TableConfig, policy: MergePolicy, index_type: str | None) -> None:
-    """Raises UnsupportedError where rows of one key are not simply the newest of them."""
+    """Raises UnsupportedError where another row than the newest of one key may stay."""
     if policy.rules is Rules.FUNCTION or policy.fill is not Fill.NOTHING:
         raise UnsupportedError(
             f"{COMBINE_INSERTS.name}=true, where rows of one key are merged field by field",
@@ -167,15 +167,15 @@ def check_combined(config: TableConfig, policy: MergePolicy, index_type: str | N
 
 
 def produce_combined(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce: the rows of a part in sorted pieces. Errors as read_part, and FormatError for rows
-    without an ordering value, which Hudi 0.15 refuses. Memory: a batch, and half of the memory budget.
+    """Yields the rows of a part in sorted pieces (engine.protocol.Produce). Raises the errors of read_part, and
+    FormatError for rows without an ordering value, which Hudi 0.15 refuses. Memory: a batch, and half of the budget.
     """
     for part in grouped(_ordered(unit), max_bytes=unit.rows.config.sorted_bytes):
         yield from exchange_pieces(_pieces_of_keys(part, unit.spread, unit.rows.config.piece_bytes))
 
 
 def _ordered(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
-    """The rows of a part, with the key of their order behind them."""
+    """Yields the rows of a part, with the key of their order as last column."""
     path = f"{unit.rows.uri}/{unit.part.name}"
     policy = unit.rows.policy
     ordering = Ordering(()) if policy is None else Ordering.of(policy, unit.rows.schema, path=path)
@@ -186,9 +186,8 @@ def _ordered(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
 
 
 def order_keys(batch: pa.RecordBatch, ordering: Ordering, first: int, *, path: str) -> pa.Array:
-    """The keys (binary) by which keyed rows are in the order of their partition paths, record keys and ordering values,
-    and of their places in the source, which begin at `first`. Raises FormatError naming `path` for a null that has no
-    order.
+    """Returns the keys (binary) that order keyed rows by partition path, record key, ordering values, and place in the
+    source. The places begin at `first`. Raises FormatError naming `path` for a null that has no order.
     """
     values = {PARTITION_PATH: batch.column(PARTITION_PATH), RECORD_KEY: batch.column(RECORD_KEY)}
     for number, column in enumerate(ordering.columns):
@@ -208,7 +207,7 @@ def order_keys(batch: pa.RecordBatch, ordering: Ordering, first: int, *, path: s
 def _pieces_of_keys(
     batches: list[pa.RecordBatch], spread: Spread, piece_bytes: int
 ) -> Iterator[tuple[int, bytes, pa.Table]]:
-    """The pieces of some rows, each of one shard, with it and their first key."""
+    """Yields the pieces of some rows, each of one shard, with the shard and the first key."""
     rows = pa.Table.from_batches(batches).combine_chunks()
     batches.clear()  # while the sorted rows are sent, and the next ones read
     rows = rows.append_column(_SHARD, pa.array(shards_of(rows, spread), pa.int32()))
@@ -223,7 +222,7 @@ def _pieces_of_keys(
 
 
 def shards_of(rows: pa.Table, spread: Spread) -> NDArray[np.int64]:
-    """The shard of each row: one of its partition's by the hash of its key, else the one that its partition shares."""
+    """Returns each row's shard: its partition's, by the hash of its key, or the one that the partition shares."""
     paths = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode()
     of_path = paths.indices.to_numpy()
     shared = group_indexes(paths.dictionary, spread.shared) if spread.shared else np.zeros(len(paths.dictionary))
@@ -238,9 +237,9 @@ def shards_of(rows: pa.Table, spread: Spread) -> NDArray[np.int64]:
 
 
 def write_combined(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Written:
-    """The files of a shard, partition after partition, with one row of each key; with `target`,
-    engine.protocol.Consume. Raises ExecutionError where writing fails. Memory: WriteConfig.merged_bytes, a piece
-    (WriteConfig.piece_bytes) for each sorted part of the source, three times; a row group of output.
+    """Writes the files of a shard, partition after partition, with one row of each key. With `target` it is an
+    engine.protocol.Consume. Raises ExecutionError where writing fails. Memory: WriteConfig.merged_bytes; three times a
+    piece (WriteConfig.piece_bytes) for each sorted part of the source; a row group of output.
     """
     hold = target.files.config.merged_bytes
     try:
@@ -255,7 +254,7 @@ def write_combined(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBa
 
 
 def newest(tables: Iterator[pa.Table], drop: Callable[[str, int], None]) -> Iterator[pa.Table]:
-    """The last row of each key, in the order of partitions and keys; `drop` gets how many of a partition are not."""
+    """Yields each key's last row, in the order of partitions and keys. `drop` gets numbers of other rows."""
     last: pa.Table | None = None
     for table in tables:
         rows = (table if last is None else pa.concat_tables([last, table])).combine_chunks()
@@ -274,12 +273,12 @@ def newest(tables: Iterator[pa.Table], drop: Callable[[str, int], None]) -> Iter
 
 
 def _differs(values: pa.Array) -> pa.Array:
-    """Of each value but the last, whether the next is another."""
+    """For each value but the last, whether the next one differs."""
     return pc.not_equal(values.slice(1), values.slice(0, len(values) - 1))
 
 
 def _by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each partition, without its path."""
+    """Yields each partition path with its rows, without the path."""
     paths = rows.column(PARTITION_PATH).combine_chunks()
     rows = rows.drop_columns([PARTITION_PATH])
     starts = run_starts(paths)

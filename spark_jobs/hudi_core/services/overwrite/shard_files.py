@@ -1,8 +1,8 @@
-"""Writes the rows of a shard to new file groups, one file at a time however many partitions there are. Where rows of a
-query are kept until then: job.py. Which shard a row is in: row_shards.py.
+"""Writes the rows of a shard to new file groups, one file at a time however many partitions there are. job.py keeps the
+rows of a query until then. row_shards.py says which shard a row is in.
 
-Rows that are marked as deleted are not written (HoodieCreateHandle). How large a row becomes, base files of the table
-show: the source may be compressed in another way, or not at all.
+Rows that are marked as deleted are not written (HoodieCreateHandle). Base files of the table show how large a row
+becomes: the source may be compressed in another way, or not at all.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _UNIT: Final = "unit of an overwrite"
 
 @dataclass(frozen=True, slots=True)
 class RowsTarget:
-    """What tasks know. `seed` makes ids of file groups, the same in each attempt. By `policy` rows are deleted."""
+    """What tasks need to write rows. `seed` makes the same file ids in each attempt. `policy` finds deleted rows."""
 
     uri: str
     storage_options: Mapping[str, str]
@@ -58,14 +58,16 @@ class RowsTarget:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The new files of one shard, and of how many rows, by partition, none was made."""
+    """The new files of one shard, and by partition how many rows were not written."""
 
     files: tuple[NewFile, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_shard(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Written:
-    """engine.protocol.Consume, with `target`. Memory: a piece of 1 MiB, and a row group. ExecutionError."""
+    """Writes the rows of a shard; with `target` it is an engine.protocol.Consume. Raises ExecutionError where writing
+    fails. Memory: a piece of 1 MiB, and a row group.
+    """
     sent = piece_schema(row_columns(target))
     try:
         files = ShardFiles(target, shard, attempt)
@@ -79,14 +81,12 @@ def write_shard(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch
 
 
 def failed(target: RowsTarget, error: BaseException) -> ExecutionError:
-    """Why a shard was not written."""
+    """Returns the error that says why a shard was not written."""
     return ExecutionError(f"writing the rows of an overwrite failed: {error!r}", path=target.uri)
 
 
 class ShardFiles:
-    """Rows of a shard come place after place, to a `writer` that has one file open. Leaving its `with` by an error
-    removes that.
-    """
+    """Passes rows, place after place, to a `writer` that has one file open. Removes that file on an error."""
 
     def __init__(self, target: RowsTarget, shard: int, attempt: TaskAttempt) -> None:
         self.writer = FileGroupWriter(
@@ -106,7 +106,7 @@ class ShardFiles:
         self._dropped: Counter[str] = Counter()
 
     def write(self, place: str, rows: pa.RecordBatch) -> None:
-        """Appends rows of a place (buckets.place_of) with record keys, but those that are marked as deleted."""
+        """Appends rows of a place (buckets.place_of) with record keys, except those that are marked as deleted."""
         if self._place != place:
             self._turn_to(place)
         if self._target.policy is not None:
@@ -123,7 +123,7 @@ class ShardFiles:
         self._dropped[place_of(place)[0]] += rows
 
     def close(self) -> Written:
-        """Completes the last file; all of them."""
+        """Completes the last file, and returns all of them."""
         return Written(self.writer.close(), dict(self._dropped))
 
     def _with_meta_columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -147,7 +147,7 @@ class ShardFiles:
 
 
 def put_partition_metadata(storage: Storage, partition: str, instant: str) -> None:
-    """Makes the folder of a partition known as one, where it is not yet (HoodiePartitionMetadata.trySave)."""
+    """Writes the partition metadata of a folder that has none yet (HoodiePartitionMetadata.trySave)."""
     path = join(partition, PARTITION_METADATA)
     if not storage.exists(path):
         depth = partition.count("/") + 1 if partition else 0
@@ -155,36 +155,36 @@ def put_partition_metadata(storage: Storage, partition: str, instant: str) -> No
 
 
 def row_columns(target: RowsTarget) -> pa.Schema:
-    """The table's columns as rows have them on their way, without meta columns."""
+    """Returns the table's columns as tasks exchange them, without meta columns."""
     schema = rows_schema(target.files.schema, path=_UNIT)
     meta = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH)
     return pa.schema([field for field in schema if field.name not in meta])
 
 
 def keyed_schema(columns: pa.Schema) -> pa.Schema:
-    """Of keyed_rows; `columns` are the table's."""
+    """Returns the schema of keyed_rows; `columns` are the table's."""
     return piece_schema(columns).insert(0, pa.field(PARTITION_PATH, pa.string()))
 
 
 def piece_schema(columns: pa.Schema) -> pa.Schema:
-    """Of the rows of one partition, as produce_rows sends them."""
+    """Returns the schema of the rows of one partition, as produce_rows sends them."""
     return columns.insert(0, pa.field(RECORD_KEY, pa.string()))
 
 
 _COMMITS: Final = 5
-"""Commits that are read, the newest first (HoodieWriteConfig.RECORD_SIZE_ESTIMATOR_MAX_COMMITS)."""
+"""How many commits are read, newest first (HoodieWriteConfig.RECORD_SIZE_ESTIMATOR_MAX_COMMITS)."""
 _LEAST_FILE: Final = 8 << 20
-"""Bytes from which a file of a commit counts: of a smaller one the filter of its keys is too large a part."""
+"""Bytes from which a file of a commit counts. In a smaller one the filter of its keys is too large a part."""
 _FILES: Final = 16
-"""Base files whose footers are read where the commits do not show it."""
+"""How many base files have their footers read where the commits do not show the size of a row."""
 _LEAST_COLUMNS: Final = 1 << 20
-"""Bytes of their columns that are enough: of fewer the headers and dictionaries are too large a part."""
+"""Bytes of columns that are enough. In fewer the headers and dictionaries are too large a part."""
 
 
 def bytes_per_row(context: TableContext, timeline: Timeline) -> float | None:
-    """Bytes of a row in a base file, by the newest commit that wrote enough of them, else by the footers of some latest
-    base files; None where these are too small, too. As AverageRecordSizeUtils of Hudi 0.15 and
-    AverageRecordSizeEstimator of 1.x, but that overwrites count, and no small file does. Raises StorageError.
+    """Returns the bytes of a row in a base file, by the newest commit that wrote enough of them, or else by the footers
+    of some latest base files. None where these are too small, too. Works like AverageRecordSizeUtils of Hudi 0.15 and
+    AverageRecordSizeEstimator of 1.x, but overwrites count, and small files do not. Raises StorageError.
     """
     newest = islice(reversed(timeline.commits().instants), _COMMITS)
     sizes = (_of_commit(context, item) for item in newest)

@@ -1,4 +1,4 @@
-"""Which files are the source of an overwrite; their rows, checked against the table's schema, counted by partition."""
+"""Finds the files of an overwrite's source, checks their rows against the schema, and counts them by partition."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _DAMAGED: Final = "give a whole Parquet file, whose values the types of the tabl
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """How tasks read rows: `uri` is the folder of the files. `schema` is the table's, without meta fields. `dropped`
+    """How tasks read rows. `uri` is the folder of the files. `schema` is the table's, without meta fields. `dropped`
     are partition columns that base files lack (TableConfig.dropped_columns), whether or not the schema names them.
-    `evolved_from` is the table's schema where these rows change it. By `policy` rows are marked as deleted, and with
-    `combines` ordered where several have one key. With `buckets` a row has a file group of its partition by its key.
+    `evolved_from` is the table's schema where these rows change it. `policy` says which rows are marked as deleted, and
+    with `combines` the order of rows with one key. With `buckets` its key gives a row's file group.
     """
 
     uri: str
@@ -59,7 +59,7 @@ class SourceRows:
 
     @property
     def found_schema(self) -> AvroSchema:
-        """The table's as it was when the rows were counted."""
+        """The table's schema as it was when the rows were counted."""
         return self.schema if self.evolved_from is None else self.evolved_from
 
     @property
@@ -69,11 +69,13 @@ class SourceRows:
 
     @property
     def named_columns(self) -> pa.Schema:
-        """With those that are dropped, and that the table's schema names."""
+        """The table's columns, with those dropped ones that its schema names."""
         return arrow_schema(self.schema, path=self.uri)
 
     def read_columns(self, file: ParquetBaseFile) -> pa.Schema:
-        """With dropped ones, typed by the table's schema, else as by Spark: partition paths of numbers go by it."""
+        """Returns the columns with the dropped ones. These have the type in the table's schema, or else the type that
+        Spark gives them: partition paths of numbers depend on the type.
+        """
         named, given = self.named_columns, named_as(self.dropped, file.schema)
         dropped = [
             named.field(name) if name in named.names else spark_field(given.field(name)) for name in self.dropped
@@ -83,7 +85,7 @@ class SourceRows:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The address of a source; of its folder only the files `names` count, where they are given."""
+    """The address of a source. Where `names` are given, only these files of its folder count."""
 
     address: str
     names: frozenset[str] | None = None
@@ -91,7 +93,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class SourcePart:
-    """Row groups of one file, from `first` to before `end`, all of them where `end` is None; `size` are its bytes."""
+    """Row groups of one file, from `first` to before `end` (None: to the last). `size` is their bytes."""
 
     name: str
     size: int
@@ -109,7 +111,7 @@ class CountUnit:
 
 @dataclass(frozen=True, slots=True)
 class FileCount:
-    """The rows of a file by partition, and its row groups in parts of about UNIT_BYTES."""
+    """How many rows of a file each partition gets, and the file's row groups in parts of about UNIT_BYTES."""
 
     by_partition: Mapping[str, int]
     parts: tuple[SourcePart, ...]
@@ -117,7 +119,7 @@ class FileCount:
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """`row_bytes` is what a row takes in a base file of the table; None: what it takes in the source."""
+    """The rows of a source, by partition. `row_bytes` is a row's size in a base file, or None: as in the source."""
 
     rows: SourceRows
     parts: tuple[SourcePart, ...]
@@ -126,22 +128,22 @@ class CountedRows:
 
     @property
     def count(self) -> int:
-        """All of them."""
+        """How many rows there are."""
         return sum(self.by_partition.values())
 
     @property
     def size(self) -> int:
-        """About the bytes of the new files."""
+        """The bytes of the new files, as estimated."""
         return sum(part.size for part in self.parts) if self.row_bytes is None else int(self.row_bytes * self.count)
 
 
 def find_source(
     address: str, storage_options: Mapping[str, str], only: frozenset[str] | None = None
 ) -> tuple[str, list[SourcePart]]:
-    """The folder of a source and its files, sorted by name, without hidden ones and those that begin with `_`; with
-    `only` these alone. A local address that is a symbolic link is followed; links in the folder are not. Raises
-    StorageNotFoundError where there is nothing, or not all of `only`, ConfigError for a folder with other files, of a
-    Hudi table, or without any, UnsupportedError for one with folders: values in their names would be lost.
+    """Returns the folder of a source and its files, sorted by name, without hidden ones and those that begin with `_`;
+    with `only`, these alone. Follows a local address that is a symbolic link, but no links in the folder. Raises
+    StorageNotFoundError where there is no file, or not all of `only`; ConfigError for a folder with other files, or of
+    a Hudi table; UnsupportedError for one with folders, because the values in their names would be lost.
     """
     address = followed(address)
     folder, _, name = address.rstrip("/").rpartition("/")
@@ -190,7 +192,7 @@ def find_source(
 
 
 def evolved_rows(rows: SourceRows, first: SourcePart, version: int) -> SourceRows:
-    """With the schema that the table has behind them, by the first file. Raises as evolve, check_names."""
+    """Returns the rows with the table's later schema, by the first file. Raises as evolve and check_names."""
     with _opened(rows, first) as file:
         evolution = evolve(rows.schema, file, {*META_FIELDS, *rows.dropped}, version)
     if not evolution:
@@ -211,9 +213,9 @@ def count_rows(engine: Engine, rows: SourceRows, files: Sequence[SourcePart]) ->
 
 
 def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
-    """The UnitTask of counting. Raises ConfigError naming the file for columns that do not fit the table's, FormatError
-    for rows without a key or a bucket or with an unsafe partition path, CorruptFileError for what is no Parquet file.
-    Memory: a batch of the columns of keys and partitions.
+    """Counts the rows of a file (the UnitTask of counting). Raises ConfigError naming the file for columns that do not
+    fit the table's; FormatError for rows without a key or a bucket, or with an unsafe partition path; CorruptFileError
+    for a file that is not Parquet. Memory: a batch of the columns of keys and partitions.
     """
     counts: dict[str, int] = {}
     with open_part(unit.rows, unit.part) as file:
@@ -235,14 +237,14 @@ def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
 
 @contextmanager
 def open_part(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
-    """The file of a part, once its columns are checked. Errors as count_file."""
+    """Opens the file of a part, and checks its columns. Raises the errors of count_file."""
     with _opened(rows, part) as file:
         # Meta columns of another table's rows are written anew, as HoodieSparkSqlWriter does.
         named = rows.named_columns
         passed = {*META_FIELDS, *rows.dropped} - {*named.names}
         given = named_as([*named.names, *passed], file.schema)
         check_types([field for field in given if field.name not in passed], named, file)
-        # By rows without it all would go to the partition of nulls.
+        # Without the column all rows would go to the partition of nulls.
         needed = (*rows.keys.partition_fields, *rows.dropped)
         absent = next((name for name in needed if name not in given.names), None)
         if absent is not None:
@@ -256,7 +258,7 @@ def open_part(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
 
 @contextmanager
 def _opened(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
-    """Remedies are those of a file that is none of the table."""
+    """Opens a file of the source. Its errors have the remedies for a file that does not belong to the table."""
     storage = open_data_storage(rows.uri, rows.storage_options)
     path = f"{rows.uri}/{part.name}"
     try:
@@ -268,7 +270,9 @@ def _opened(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
 
 
 def read_part(rows: SourceRows, part: SourcePart) -> Iterator[pa.RecordBatch]:
-    """With SourceRows.read_columns, null where lacking. Raises as count_file, FormatError for a value not taken."""
+    """Yields the rows of a part with SourceRows.read_columns; columns that the file lacks are null. Raises the errors
+    of count_file, and FormatError for a value that the table does not take.
+    """
     with open_part(rows, part) as file:
         columns = rows.read_columns(file)
         groups = range(part.first, file.metadata.num_row_groups if part.end is None else part.end)
@@ -286,7 +290,7 @@ def read_part(rows: SourceRows, part: SourcePart) -> Iterator[pa.RecordBatch]:
 def _batches(
     rows: SourceRows, file: ParquetBaseFile, columns: pa.Schema, groups: Sequence[int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """See the option airflow_hudi.batch.rows."""
+    """Yields the batches of a file; the option airflow_hudi.batch.rows and the memory budget limit their size."""
     share = rows.config.memory_bytes // GROUP_SHARE
     return base_batches(file, columns, batch_rows=rows.config.batch_rows, batch_bytes=share, row_groups=groups)
 

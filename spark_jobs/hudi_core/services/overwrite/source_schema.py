@@ -1,8 +1,8 @@
-"""Which columns of a source a table takes, in types that hold no value it would not, and what the source changes in
-the table's schema: columns that it adds, and numbers that it makes wider.
+"""Says which columns of a source a table takes: its types must hold no value that the table's types do not. Says also
+what the source changes in the table's schema: the columns that it adds, and the numbers that it makes wider.
 
-A writer of Hudi changes it by default as well (HoodieSchemaUtils.deduceWriterSchema, HoodieSparkSqlWriter): the schema
-of its commit is the table's from then on, and older rows are null in a new column.
+A writer of Hudi changes the schema by default as well (HoodieSchemaUtils.deduceWriterSchema, HoodieSparkSqlWriter): the
+schema of its commit is the table's from then on, and older rows are null in a new column.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FLOATS: Final = {pa.float32(): 4, pa.float64(): 8}
 _UNITS: Final = ("s", "ms", "us", "ns")
 _INT96: Final = "INT96"
 NO_COLUMN: Final = "add the column to the source"
-"""The remedy for a file that lacks one."""
+"""The remedy for a file that lacks a column."""
 _VECTOR: Final = (
     "the column may be a VECTOR of Hudi 1.2, which is taken as its bytes alone: overwrite with Hudi, or give a "
     "fixed-size binary of the numbers, the lowest byte of each first"
@@ -36,7 +36,7 @@ _VECTOR: Final = (
 
 
 def check_names(fields: Iterable[pa.Field], *, path: str | None, around: str = "") -> None:
-    """Raises ConfigError naming `path` for two fields with one name; `around` are the names of structs around."""
+    """Raises ConfigError naming `path` for two fields with one name. `around` names the structs around them."""
     taken: dict[str, str] = {}
     for field in fields:
         name = f"{around}{field.name}"
@@ -62,13 +62,13 @@ def _check_within(kind: pa.DataType, path: str | None, name: str) -> None:
 
 
 def named_as(known: Sequence[str], given: pa.Schema) -> pa.Schema:
-    """A source's columns under the names of `known`, in any case; fields within them are found in any case, too."""
+    """Returns a source's columns under the names of `known`. Columns and nested fields match in any case."""
     names = spelled(given.names, known)
     return pa.schema([field.with_name(name) for field, name in zip(given, names, strict=True)])
 
 
 def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFile) -> None:
-    """Raises ConfigError for a column that the table lacks or requires, or of a type that its column does not hold."""
+    """Raises ConfigError for an unknown column, a missing required one, or a type that the table's does not hold."""
     names = {field.name for field in given}
     instants = named_as(table.names, with_instants(file))
     for field in given:
@@ -97,9 +97,9 @@ def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFi
 
 
 def fits(given: pa.DataType, table: pa.DataType) -> bool:
-    """Whether every value of the type `given` is one of `table`, as Avro resolves schemas: wider numbers, the same kind
-    of text, a finer unit of time, more digits; and bytes of one length, which Spark reads as any others. A whole number
-    in a float is the nearest one that there is, as by Hudi. What fits, arrow_conform converts.
+    """Whether the type `table` holds every value of the type `given`, as Avro resolves schemas: wider numbers, the same
+    kind of text, a finer unit of time, more digits. Bytes of one length fit too: Spark reads them as any others. A
+    whole number becomes the nearest float that there is, as by Hudi. arrow_conform converts what fits.
     """
     if given.equals(table):
         return True
@@ -137,14 +137,14 @@ def _nested_fits(given: pa.DataType, table: pa.DataType) -> bool:
 
 
 def with_instants(file: ParquetBaseFile) -> pa.Schema:
-    """The file's columns, nested ones too, in which times of INT96 are instants, as by default for Spark's writers."""
+    """Returns the file's columns. Times of INT96, the default of Spark's writers, are instants, also in structs."""
     schema = schema_of(file.metadata)
     leaves = iter([schema.column(at).physical_type == _INT96 for at in range(len(schema))])
     return pa.schema([field.with_type(_instants(field.type, leaves)) for field in file.schema])
 
 
 def _instants(kind: pa.DataType, are_int96: Iterator[bool]) -> pa.DataType:
-    """A type with its next leaves, in the order of the file (`leaf_types`), as with_instants."""
+    """Returns a type for with_instants. `are_int96` says of each leaf, in the file's order, whether it is INT96."""
     inner = [kind.field(at) for at in range(kind.num_fields)] if pa.types.is_nested(kind) else []
     fields = [field.with_type(_instants(field.type, are_int96)) for field in inner]
     if not inner:
@@ -162,14 +162,14 @@ _WIDER: Final[Mapping[pa.DataType, Mapping[pa.DataType, str]]] = {
     pa.int32(): {pa.int64(): "long", pa.float64(): "double"},
     pa.float32(): {pa.float64(): "double"},
 }
-"""Avro's name of the wider type, by the table's type and the source's: those that hold every value of the former."""
+"""Avro's name of the wider type, which holds every value, by the table's type and the source's."""
 _LOCAL_TIMES: Final = 9
-"""From this table version on Hudi has timestamps without a zone; 1.0.2 takes them for numbers."""
+"""From this table version on Hudi has timestamps without a zone. Hudi 1.0.2 takes them for numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """The schema that the commit has, and the names of the columns that make the difference."""
+    """The schema of the commit, and the names of the columns that make the difference."""
 
     schema: AvroSchema
     added: tuple[str, ...] = ()
@@ -180,10 +180,10 @@ class Evolution:
 
 
 def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], version: int) -> Evolution:
-    """The schema of a table of the version with what a file adds; `passed` are columns that are not stored. New columns
-    come last, are nullable, and of the types in which Spark reads them, as a writer of Hudi stores them. Raises
-    ConfigError for a name, its own or within it, that is none in Avro, and for that of Flink's change logs;
-    UnsupportedError for a type that Avro, Spark or this table's Hudi has not, and for too many columns.
+    """Returns the schema of a table of the version with the columns that a file adds. `passed` are columns that are not
+    stored. New columns come last, nullable, with Spark's types, as in Hudi. Raises ConfigError for a name, its own or
+    within it, that Avro does not allow, and for the column of Flink's change logs. Raises UnsupportedError for a type
+    that Avro, Spark or this table's Hudi does not have, and too many columns.
     """
     path = file.path
     known = {field.name: field.type for field in arrow_schema(table, path=path)}
@@ -212,12 +212,12 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], ve
     new = avro_schema(pa.schema(added), path=path)["fields"]
     fields += [{**entry, "type": _named(entry["type"], entry["name"], namespace)} for entry in new]
     schema = {**table, "fields": fields}
-    check_bounds(schema, path=path)  # of more columns no reader of ours would take the schema
+    check_bounds(schema, path=path)  # this engine reads no schema with more columns
     return Evolution(schema, tuple(field.name for field in added), tuple(widened))
 
 
 def _check_name(name: str, column: str, path: str) -> None:
-    """`column` is the name with those of the structs around it."""
+    """Raises ConfigError for a name that Avro does not allow. `column` has the names of structs around it."""
     if _NAME.fullmatch(name) is None:
         raise ConfigError(
             f"the table has no column {column!r}, and {name!r} can be no name in its schema",
@@ -227,7 +227,7 @@ def _check_name(name: str, column: str, path: str) -> None:
 
 
 def _check_type(kind: pa.DataType, column: str, version: int, path: str) -> None:
-    """The names and types within a type; `column` as in _check_name."""
+    """Checks the names and types within a type. `column` is as in _check_name."""
     if pa.types.is_struct(kind):
         for inner in (kind.field(at) for at in range(kind.num_fields)):
             _check_name(inner.name, f"{column}.{inner.name}", path)
@@ -261,8 +261,8 @@ def _widened(entry: dict[str, Any], name: str | None) -> dict[str, Any]:
 
 
 def _named(kind: Any, name: str, namespace: str) -> Any:
-    """The type of the field `name` with the names that Spark's writers give (SchemaConverters.toAvroType), by which
-    releases of Hudi compare them; decimals in as many bytes as their digits need.
+    """Returns the type of the field `name` with the names that Spark's writers give (SchemaConverters.toAvroType):
+    releases of Hudi compare types by them. Decimals have as many bytes as their digits need.
     """
     if isinstance(kind, list):
         return [_named(item, name, namespace) for item in kind]
@@ -279,7 +279,7 @@ def _named(kind: Any, name: str, namespace: str) -> Any:
 
 
 def _bytes_of(precision: int) -> int:
-    """Decimal.minBytesForPrecision of Spark."""
+    """Returns the bytes of a decimal of this precision (Decimal.minBytesForPrecision of Spark)."""
     size = 1
     while 2 ** (8 * size - 1) < 10**precision:
         size += 1

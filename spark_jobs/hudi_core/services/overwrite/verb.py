@@ -1,5 +1,5 @@
-"""`insert-overwrite` and `delete-partition`: plans, requests and runs an instant, or finds that it was done before
-(job.py). What an overwrite replaces: plan.py.
+"""`insert-overwrite` and `delete-partition`: plans, requests and runs an instant, or finds that the work was done
+before (job.py). plan.py says what an overwrite replaces.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _NO_ROWS = (
     "--whole-table"
 )
 _ATTEMPTS = 3
-"""How often the instant of a token is looked at again, after an attempt of an earlier run was rolled back."""
+"""How often a run looks for the instant of a token again, after it rolled an earlier attempt back."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverwriteResult:
-    """`instant` is None in a dry run, and where there was nothing to do; `reason` says why. `repeated`: an earlier run
-    with the same token did the work, which is reported, by a dry run, too. Else its numbers are those to come, without
-    files: how many come, the rows alone tell.
+    """The result of an overwrite. `instant` is None in a dry run, and where there was nothing to do; `reason` says why.
+    `repeated`: an earlier run with the same token did the work; the numbers are those of that run, also in a dry run.
+    Else the numbers of a dry run are those to come, but for the files: only the rows show how many they become.
     """
 
     instant: str | None
@@ -71,12 +71,12 @@ def replace_partitions(
     *,
     dry_run: bool = False,
 ) -> OverwriteResult:
-    """Replaces partitions by the rows of `work`: those that they belong to, those that it names, or all of the table;
-    without rows by none. In a dry run the table is as before, also where an attempt with the token died.
+    """Replaces partitions by the rows of `work`: the partitions of the rows, the named ones, or all of the table.
+    Without rows the partitions become empty. A dry run leaves the table as it is, whatever the token.
 
-    Raises bad input before anything is written: of the source as count_file, of the table as plan_overwrite. Raises
-    ConflictError where a table service is planned on what goes, a writer is at work, the token's work is being done, or
-    rows that go were changed while Spark evaluated those that come.
+    Raises errors for bad input before anything is written: those of count_file for the source, of plan_overwrite for
+    the table. Raises ConflictError where a table service is planned on what is replaced, a writer is at work, another
+    run does the token's work, or the rows to replace were changed while Spark evaluated the new ones.
     """
     done = _done_before(context, work, owner, dry_run=dry_run)
     if done is not None:
@@ -95,8 +95,8 @@ def replace_partitions(
 
 
 def nothing_to_overwrite(context: TableContext, work: Overwrite) -> OverwriteResult | None:
-    """The result where the token's work was done, and nothing of that run is left; None where there is something to do.
-    Nothing is written. Raises bad input as the run does, as far as no row of a source has to be read for that.
+    """Returns the result of the run that did the token's work, where nothing of that run is left; None where there is
+    something to do. Writes nothing. Raises the errors of the run for bad input, as far as they show without rows.
     """
     before = find_token(context, context.active.load(), work.token)
     if before is None:
@@ -112,8 +112,8 @@ def nothing_to_overwrite(context: TableContext, work: Overwrite) -> OverwriteRes
 
 
 def _check_same_work(context: TableContext, instant: Instant, metadata: CommitMetadata, work: Overwrite) -> None:
-    """Raises ConfigError where the commit of the token is not that of `work`, as far as the request names what that is:
-    its operation, and the partitions, of which a commit has all that were named, also those without file groups.
+    """Raises ConfigError where the commit of the token did not do `work`. Compares the operation, and the partitions
+    where the request names them: a commit has all that were named, also those without file groups.
     """
     others: frozenset[str] = frozenset()
     if work.partitions is not None:
@@ -146,9 +146,10 @@ def _overwrite(
 
 
 def _roll_failed_writes_back(context: TableContext, owner: Owner, *, dry_run: bool = False) -> list[RollbackResult]:
-    """As a writer of Hudi does before each write (BaseHoodieWriteClient.startCommit). An EAGER one would fail behind
-    this commit with a failed write of its own before it (BaseRollbackActionExecutor.validateRollbackCommitSequence).
-    Beside writers that are not, only what is left of overwrites of ours, this one's earlier attempt among them.
+    """Rolls failed writes back, as a writer of Hudi does before each write (BaseHoodieWriteClient.startCommit). An
+    EAGER writer with a failed write before this commit would fail after it
+    (BaseRollbackActionExecutor.validateRollbackCommitSequence). Beside writers that are not EAGER, rolls back only
+    failed overwrites of this engine, such as an earlier attempt at this one.
     """
     timeline = context.active.load()
     pending = timeline.pending()
@@ -156,7 +157,7 @@ def _roll_failed_writes_back(context: TableContext, owner: Owner, *, dry_run: bo
         return []  # a restore finishes its own rollbacks, and no write is requested beside it
     try:
         pending_rollbacks(context.active, timeline)
-    except CorruptFileError:  # a plan that may still be written, which nothing is requested beside
+    except CorruptFileError:  # the plan may still be written, and nothing is requested beside it
         return []
     results = clean_failed_writes(context, owner, only_ours=not may_be_eager(context), dry_run=dry_run)
     for result in results:
@@ -167,12 +168,12 @@ def _roll_failed_writes_back(context: TableContext, owner: Owner, *, dry_run: bo
 def _done_before(
     context: TableContext, work: Overwrite, owner: Owner, *, dry_run: bool = False
 ) -> OverwriteResult | None:
-    """The result of an earlier run with the token, whose attempt is rolled back where it died before it had decided to
-    complete. None where there is nothing of it. With `dry_run` that is only looked for.
+    """Returns the result of an earlier run with the token; None where there is none. Rolls the earlier attempt back
+    where it died before it had decided to complete. With `dry_run`, only looks.
     """
     found = find_token(context, context.active.load(), work.token)
     if found is not None and found.metadata is None and not dry_run:
-        # What it decided is completed by that, too.
+        # This also completes an attempt that had decided to complete.
         _roll_back(context, found.instant.requested_time, owner)
         found = find_token(context, context.active.load(), work.token)
     if found is None or found.metadata is None:
@@ -184,7 +185,7 @@ def _done_before(
 
 
 def _request(context: TableContext, work: Overwrite, planned: OverwritePlan, owner: Owner) -> str | None:
-    """The new instant; None where another run has requested one with the token meanwhile."""
+    """Requests an instant and returns it. Returns None where another run has requested one with the token meanwhile."""
     release = context.config.features.conflict_release
     content = encode_requested_overwrite(
         work.operation,
@@ -240,7 +241,7 @@ def _run(
 
 
 def _roll_back_failed(context: TableContext, instant: str, owner: Owner) -> bool:
-    """Rolls a failed attempt back; whether it had decided to complete, and so is completed now."""
+    """Rolls a failed attempt back. Returns whether it had decided to complete, and so is completed now."""
     try:
         _roll_back(context, instant, owner)
     except HudiError as error:
@@ -250,8 +251,8 @@ def _roll_back_failed(context: TableContext, instant: str, owner: Owner) -> bool
 
 
 def _roll_back(context: TableContext, instant: str, owner: Owner) -> None:
-    """Rolls an attempt back, or completes it where it had decided to. Raises ConflictError while its owner is alive: a
-    rollback that were requested then would stop it. The properties are read again: an index may have come or gone.
+    """Rolls an attempt back, or completes it where it had decided to complete. Raises ConflictError while its owner is
+    alive: a rollback that is requested then would stop the owner. Reads the properties again, for new indexes.
     """
     try:
         rollback(context.reloaded(), instant, owner, unless_completed=True)

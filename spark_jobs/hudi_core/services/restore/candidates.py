@@ -1,6 +1,6 @@
-"""To which commits the table may be restored, what goes for that and in which order, and for the other commits why not
-(BaseHoodieWriteClient.restoreToSavepoint, RestorePlanActionExecutor, RestoreInstantComparatorFactory). job.py carries
-it out. Which files a savepoint keeps: savepoint.py.
+"""Says to which commits the table may be restored, and why not to the others; which instants are rolled back for that,
+and in which order (BaseHoodieWriteClient.restoreToSavepoint, RestorePlanActionExecutor,
+RestoreInstantComparatorFactory). job.py carries a restore out. savepoint.py says which files a savepoint keeps.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system_view import CutOff, cut_off_slices
 
 _BY_REQUEST: Final = frozenset({Action.COMPACTION, Action.COMMIT})
-"""On a merge-on-read table these are compactions: what was written since one was requested lies on top of it, however
-late it completes.
-"""
+"""These actions are compactions of a merge-on-read table. Later requested writes lie on top of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ def commit_at(timeline: Timeline, time: str) -> Instant | None:
 
 
 class RestoreCandidates:
-    """The states to which the table can go back, for one state of the timeline: one for each completed commit."""
+    """The states to which the table can go back, one for each completed commit, by one state of the timeline."""
 
     def __init__(self, context: TableContext, timeline: Timeline) -> None:
         self._context = context
@@ -58,7 +56,9 @@ class RestoreCandidates:
         ]
 
     def check(self, time: str) -> Instant:
-        """Raises ConfigError without a commit, TimelineError naming why not (UnsupportedError behind a downgrade)."""
+        """Returns the commit at `time`. Raises ConfigError where there is none. Raises TimelineError (UnsupportedError
+        for a downgrade) that says why the table cannot be restored to it.
+        """
         target = commit_at(self._timeline, time)
         if target is None:
             what = f"the timeline holds no completed commit at instant {time}"
@@ -75,7 +75,7 @@ class RestoreCandidates:
         return target
 
     def reason(self, target: Instant) -> str | None:
-        """Why the table cannot be restored to `target`; None when it can."""
+        """Returns why the table cannot be restored to `target`; None when it can."""
         saved = target.requested_time in self._saved
         going = self.after(target)
         kept = self._saved.intersection(instant.requested_time for instant in going)
@@ -97,9 +97,8 @@ class RestoreCandidates:
     @cached_property
     def retained(self) -> str | None:
         """The oldest commit that no clean, completed or pending, has taken files from
-        (SavepointActionExecutor.getLastCommitRetained); None without commits and cleans. A clean by file versions names
-        none: then the last write before it, as in Hudi 1.2. Unlike in Hudi archived cleans count: a savepoint keeps
-        older commits.
+        (SavepointActionExecutor.getLastCommitRetained); None without commits and cleans. A clean by file versions does
+        not name it: then it is the last write before the clean, as in Hudi 1.2. Unlike in Hudi, archived cleans count.
         """
         timeline, active = self._timeline, self._context.active
         first = timeline.commits().first()
@@ -110,11 +109,11 @@ class RestoreCandidates:
                 text(history.content(clean), "earliestCommitToRetain", path=folder) or _write_before(timeline, clean)
                 for clean in self._archived_cleans(history, first.requested_time)
             ]
-        # All of them: one by file versions may have gone further than a later one by commits.
+        # All cleans count: one by file versions may have gone further than a later one by commits.
         return max(retained, default=None if first is None else first.requested_time)
 
     def after(self, target: Instant) -> list[Instant]:
-        """What has to go, in order, for the table to be as after `target`: pending clusterings, then newest first."""
+        """Returns the instants to remove for the table after `target`: pending clusterings, then newest first."""
 
         def order(item: Instant) -> tuple[bool, tuple[bool, str, str]]:
             later = item.requested_time > target.requested_time
@@ -124,8 +123,8 @@ class RestoreCandidates:
         return sorted((item for item in writes if self._is_after(item, target)), key=order, reverse=True)
 
     def timeline(self, target: Instant) -> Timeline:
-        """The timeline by which file slices are what they are after the restore. What goes is a pending write there:
-        left out, one that is older than the rest would count as archived, and so as completed.
+        """Returns the timeline that gives the file slices as they are after the restore. Instants that go are pending
+        writes in it: without them, an instant that is older than the rest would count as archived, and so as completed.
         """
         going = set(self.after(target))
         return Timeline(
@@ -134,14 +133,14 @@ class RestoreCandidates:
         )
 
     def why_lost(self, target: Instant) -> str | None:
-        """Why rows of `target` would be missing after the restore, but for cleans by requested time (`retained`)."""
+        """Returns why a restore would lose rows of `target`, or None. Leaves cleans by requested time to `retained`."""
         going = self.after(target)
         return self._lost_with_slices(going) or self._lost_to_cleans(target, going) or self._cut_off_by(target)
 
     def _cut_off_by(self, target: Instant) -> str | None:
-        """In layout 1, where a compaction goes that a downgrade made: a log file which it compacted. Without it the
-        slice has no base file, and its plan names log files of others, so that its rollback fails. Files are listed
-        once, if at all.
+        """Returns why a compaction that a downgrade made must stay, in layout 1: it names a log file that the
+        compaction merged. Without the compaction the slice has no base file. The rollback's plan would name log files
+        of other instants, and so fail. Files are listed once, if at all.
         """
         if self._context.active.layout != 1 or not self._context.config.is_merge_on_read:
             return None
@@ -155,7 +154,9 @@ class RestoreCandidates:
         return None
 
     def _is_after(self, instant: Instant, target: Instant) -> bool:
-        """Layout 1 and compactions of merge-on-read tables go by requested time; else by completion, pending last."""
+        """Whether `instant` is after `target`: by requested time in layout 1, and for compactions of merge-on-read
+        tables; else by completion time, with pending instants last.
+        """
         if instant.requested_time == target.requested_time:
             return False
         by_request = self._context.config.is_merge_on_read and (
@@ -171,7 +172,9 @@ class RestoreCandidates:
         return not instant.is_completed, instant.completed_at, instant.requested_time
 
     def _lost_with_slices(self, going: Iterable[Instant]) -> str | None:
-        """In layout 1 an instant goes with its slices, log files of older writers that were still at work included."""
+        """Returns the reason where rows of a commit that stays would be lost, in layout 1. An instant goes with its
+        slices, also with the log files in them of older writers that were still at work.
+        """
         times = {item.requested_time for item in going}
         for time, slices in self._later_slices.items():
             lost = times.intersection(slices)
@@ -180,7 +183,9 @@ class RestoreCandidates:
         return None
 
     def _lost_to_cleans(self, target: Instant, going: list[Instant]) -> str | None:
-        """What was requested before `target` and completed after it goes, but cleans go by requested time."""
+        """Returns the reason where a clean removes files that the restore needs. An instant that was requested before
+        `target` and completed after it is rolled back, but cleans go by requested time.
+        """
         overtaken = [item for item in going if item.is_completed and item.requested_time < target.requested_time]
         if not overtaken:
             return None
@@ -226,7 +231,7 @@ class RestoreCandidates:
 
     @cached_property
     def _cut_off(self) -> list[CutOff]:
-        """By a listing of storage, as a restore may be what mends the metadata table."""
+        """The cut off slices, by a listing of storage: a restore may be what mends the metadata table."""
         context = self._context
         return cut_off_slices(context.active, self._timeline, context.listing(None))
 
@@ -236,7 +241,7 @@ class RestoreCandidates:
 
     @cached_property
     def _later_slices(self) -> dict[str, frozenset[str]]:
-        """The delta commits that appended to slices of later instants, in layout 1, with the base instants of these."""
+        """Returns delta commits of layout 1 in slices of later instants, with these slices' base instants."""
         if self._context.active.layout != 1 or not self._context.config.is_merge_on_read:
             return {}
         slices = {}
@@ -248,7 +253,7 @@ class RestoreCandidates:
 
 
 def restorable_instants(context: TableContext) -> list[Restorable]:
-    """Every completed commit of the active timeline, oldest first, with the reason where it cannot be restored."""
+    """Returns every completed active commit, oldest first, with the reason where it cannot be restored."""
     return RestoreCandidates(context, context.active.load()).all()
 
 

@@ -1,17 +1,17 @@
-"""Carries out a restore's plan: each instant is rolled back in the plan's order, and the restore alone completes. Which
-instants, and in which order: candidates.py.
+"""Carries out the plan of a restore: rolls back each instant in the plan's order, and completes the restore alone.
+candidates.py says which instants these are, and in which order.
 
 A restore that was requested is always continued, under its own instant and to the same target; verb.py finds it. Only
-services/unschedule.py drops it, while it is not inflight.
+services/unschedule.py drops it, while it is not inflight or where its plan cannot be read.
 
-The instants stay on the timeline, pending, until the metadata table has gone back: as long as one is pending no reader
-takes what the metadata table has of it. (Real Hudi removes each at once, and readers of its metadata table fail until
-the restore is done.) The rollbacks stay pending as well: by them a restore that died in between knows what it did.
+The instants stay on the timeline, pending, until the metadata table has gone back: no reader takes what the metadata
+table has of a pending instant. (Real Hudi removes each instant at once, and readers of its metadata table fail until
+the restore is done.) The rollbacks stay pending as well: they tell the next run what a restore that died had done.
 
 The metadata table is restored by the order of its deltacommits, the data table by its own order. A commit that stays
-and was recorded later than the target (a compaction that completed after it, or a commit that `metadata update`
-applied) would be removed from the indexes and its files listed again: rows whose keys no index has. Hudi does so. Here
-the metadata table is dropped then, as when it was compacted since.
+may be recorded later than the target: a compaction that completed after it, or a commit that `metadata update` applied.
+To restore the metadata table would remove it from the indexes and list its files again, so that no index has the keys
+of its rows. Hudi does so. Here the metadata table is dropped then, as where it was compacted since.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ log = logging.getLogger(__name__)
 
 
 class RestoreJob(Job[RestorePlan, None]):
-    """Rolls back each instant of the plan, newest first; behind a completed restore it only cleans up.
+    """Rolls back each instant of the plan, newest first. After a completed restore, only cleans up.
 
     claim → inflight → per instant: rollback requested, unpublished, files removed → complete (lock: metadata table, the
-    instants' own files, restore) → the rollbacks go
+    instants' own files, restore) → rollbacks removed
     """
 
     action = Action.RESTORE
@@ -70,21 +70,21 @@ class RestoreJob(Job[RestorePlan, None]):
         self._made: set[str] = set()
         self._started = time.monotonic()
         self.dropped_indexes: tuple[str, ...] = ()
-        """The partitions of the metadata table that this run dropped, as they cannot go back."""
+        """The partitions of the metadata table that this run dropped because they cannot go back."""
 
     @property
     def removed(self) -> Removed:
-        """The files that this run removed, but for those that restoring made, and the instants of the plan."""
+        """The files that this run removed, except those that the restore itself made, and the instants of the plan."""
         return Removed(self._files, tuple(item.time for item in self._plan.instants))
 
     def find(self, timeline: Timeline) -> Instant:
-        """Raises TimelineError where it is gone."""
+        """Returns the restore. Raises TimelineError where it is gone."""
         return timeline.get(self.instant, Action.RESTORE)
 
     def plan(self, timeline: Timeline) -> RestorePlan:
-        """The plan that was requested. Pending rollbacks that it finishes are checked before a file of any is deleted.
-        Raises FormatError for what cannot be followed, or goes back to something else than its target, TimelineError
-        where an instant that has to go was savepointed.
+        """Returns the plan that was requested. Checks the pending rollbacks that the restore finishes before any file
+        is deleted. Raises FormatError for a plan that cannot be followed, or that goes back to something else than its
+        target; TimelineError where an instant that has to go was savepointed.
         """
         if any(item.time == self._plan.target for item in self._plan.instants):
             self._refuse(f"takes away {self._plan.target}, to which it restores")
@@ -98,8 +98,8 @@ class RestoreJob(Job[RestorePlan, None]):
         return self._plan
 
     def _check(self, timeline: Timeline) -> None:
-        """A plan of real Hudi names what RestoreCandidates.after does, and its own instant is later than all of it. An
-        instant of the plan that is gone, or pending, an earlier run has rolled back.
+        """Refuses a plan that does not name what RestoreCandidates.after names, as a plan of real Hudi does. The
+        restore's own instant is later than all of these. An earlier run has rolled back those that are gone or pending.
         """
         candidates = RestoreCandidates(self.context, timeline)
         target = commit_at(timeline, self._plan.target)
@@ -126,7 +126,7 @@ class RestoreJob(Job[RestorePlan, None]):
         )
 
     def begin(self, plan: RestorePlan, held: Claim) -> None:
-        """What of the metadata table cannot go back is dropped first."""
+        """Makes the restore inflight. First drops the metadata that cannot go back, before a data file is deleted."""
         self._started = time.monotonic()
         with self.context.lock(self.owner):  # taking the lock also breaks the one that a dead run may have left
             held.check()
@@ -137,7 +137,7 @@ class RestoreJob(Job[RestorePlan, None]):
             self.dropped_indexes = tuple(sorted(context.config.metadata_partitions - kept))
 
     def execute(self, plan: RestorePlan, held: Claim) -> Completion[None]:
-        """Raises ConflictError while a run of an instant that has to go is alive."""
+        """Rolls back the instants. Raises ConflictError while a run of an instant that has to go is alive."""
         rollbacks: dict[str, RollbackMetadata] = {}
         for item in plan.instants:
             held.check()
@@ -158,7 +158,7 @@ class RestoreJob(Job[RestorePlan, None]):
         self.clean_up_completed(decided=True)
 
     def _publish(self, epoch: int, _: CheckOwner) -> None:
-        """The properties are reloaded: the metadata table may have been dropped when the restore began."""
+        """Restores the metadata table by current properties, which `begin` may have changed. Removes the instants."""
         publisher = self.context.reloaded().metadata_publisher(epoch)
         if publisher is not None:
             publisher.restore(self._plan.target, self.instant)
@@ -169,10 +169,10 @@ class RestoreJob(Job[RestorePlan, None]):
                 self.active.delete_instant(item.time, target.pending_action)
 
     def _roll_back(self, item: RestoredInstant, held: Claim) -> RollbackMetadata | None:
-        """Rolls one instant back; None when another process removed it without a rollback."""
+        """Rolls one instant back. Returns None where another process removed it without a rollback."""
         timeline = self.active.load()
         target = timeline.find(item.time, item.action)
-        # What an earlier run had decided to complete is completed, and goes as a completed instant.
+        # An instant that an earlier run had decided to complete is completed first, and goes as a completed one.
         with fenced(self.context, item.time, target, self.owner):
             rollback = self._request(item)
             if rollback is None:
@@ -182,12 +182,12 @@ class RestoreJob(Job[RestorePlan, None]):
             held.check()
             stats = execution.roll_back_files()
             self._files.update({path: size for path, size in execution.removed.items() if path not in self._made})
-            # Log files of command blocks: they are deleted with the base instant of their slice.
+            # Log files of command blocks are deleted with the base instant of their slice.
             self._made.update(join(part.partition, name) for part in stats for name in part.commands)
         return execution.metadata(stats)
 
     def _request(self, item: RestoredInstant) -> str | None:
-        """The rollback of one instant: the pending one of an earlier run, or one that is planned now."""
+        """Returns the rollback of one instant: the pending one of an earlier run, or one that is planned now."""
         with self.context.lock(self.owner) as lock:
             timeline = self.active.load()
             pending = pending_rollback_of(self.active, timeline, item.time)
@@ -200,7 +200,7 @@ class RestoreJob(Job[RestorePlan, None]):
             return request(self.context, lock, timeline, target, steps)
 
     def clean_up_completed(self, *, decided: bool) -> None:
-        """Removes the rollbacks behind the target, as Hudi does, and what is left of the instants of the plan."""
+        """Removes the rollbacks after the target, as Hudi does, and what is left of the instants of the plan."""
         timeline = self.active.load()
         for rollback in self._rollbacks(timeline):
             delete_markers(self.storage, rollback)
@@ -210,7 +210,7 @@ class RestoreJob(Job[RestorePlan, None]):
             delete_markers(self.storage, item.time)
             self.storage.delete(f"{HUDI_HEARTBEATS}/{item.time}")
             forget_claims(self.storage, item.time)
-        # SavepointHelpers.validateSavepointRestore, which comes too late to change anything.
+        # As SavepointHelpers.validateSavepointRestore: this comes too late to change anything.
         target = commit_at(timeline, self._plan.target)
         newer = [] if target is None else RestoreCandidates(self.context, timeline).after(target)
         if newer:
@@ -218,7 +218,7 @@ class RestoreJob(Job[RestorePlan, None]):
             log.warning("%s was written while the table was restored to %s", named, self._plan.target)
 
     def _rollbacks(self, timeline: Timeline) -> list[str]:
-        """Of this restore, and earlier ones behind the target, which would hold up compactions; newest first."""
+        """Returns rollbacks of this restore, and earlier ones after its target that block compactions; newest first."""
         named = {item.time for item in self._plan.instants}
         behind = timeline.of_actions(Action.ROLLBACK).after(self._plan.target).instants
         return [
@@ -251,8 +251,8 @@ def _refuse_savepoint(timeline: Timeline, target: Instant) -> None:
 
 
 def prepare_metadata(context: TableContext, plan: RestorePlan) -> None:
-    """Drops what cannot go back before any data file goes. The caller holds the lock and loaded `context` then."""
-    remove_dropped(context.storage, context.config)  # which a run that died may have started
+    """Drops metadata that cannot go back, before files are deleted. Needs the lock, and `context` loaded under it."""
+    remove_dropped(context.storage, context.config)  # a run that died may have started that
     publisher = context.metadata_publisher()
     if publisher is None:
         return
@@ -269,7 +269,7 @@ def prepare_metadata(context: TableContext, plan: RestorePlan) -> None:
 
 
 def recorded_late(context: TableContext, plan: RestorePlan) -> list[str]:
-    """The completed commits that stay and were recorded in the metadata table after the target."""
+    """Returns the completed commits that stay and were recorded in the metadata table after the target."""
     metadata_timeline = MetadataTimeline(context.storage, context.config)
     timeline = metadata_timeline.active.load()
     until = completed_at(metadata_timeline, timeline, plan.target)

@@ -1,5 +1,5 @@
 """`savepoint create`, `list` and `delete`: the cleaner keeps the files of a commit until its savepoint is deleted
-(SavepointActionExecutor). Which files those are: `_files`. What a restore to the commit leaves: candidates.py.
+(SavepointActionExecutor). `_files` says which files these are. candidates.py says what a restore to the commit leaves.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """The savepoint of the commit at `instant`; `existed`: it was there before, `deleted`: it is gone."""
+    """The savepoint of the commit at `instant`. `existed`: it was there before. `deleted`: it is gone."""
 
     instant: str
     by: str
@@ -38,13 +38,13 @@ class Savepoint:
     deleted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """An item of `savepoint list --json`; with `removed`, which is empty, the document of create and delete."""
+        """Returns an item of `savepoint list --json`, and the document of create and delete. `removed` is empty."""
         return asdict(self) | {"removed": NOTHING.to_dict()}
 
 
 def savepoint_create(context: TableContext, instant: str | None, owner: Owner, *, comment: str = "") -> Savepoint:
-    """Keeps the files of the table at the completed commit `instant`, the newest when None; an existing one stays.
-    Raises ConfigError without such a commit, TimelineError when a clean may have removed files of it, ConflictError.
+    """Keeps the files of the table at the completed commit `instant`; None is the newest commit. An existing savepoint
+    stays. Raises ConfigError without such a commit, TimelineError when a clean may have taken files, ConflictError.
     """
     time_of = instant or _newest(context, context.active.load())
     job = SavepointJob(Run(context, time_of, owner), comment)
@@ -62,7 +62,7 @@ def _newest(context: TableContext, timeline: Timeline) -> str:
 
 
 def existing_savepoint(context: TableContext, instant: str | None) -> Savepoint | None:
-    """As savepoint_create, where it is there and completed; else None. Raises ConfigError without a commit."""
+    """Returns the commit's completed savepoint (savepoint_create), if any. Raises ConfigError without a commit."""
     timeline = context.active.load()
     time_of = instant or _newest(context, timeline)
     savepoint = timeline.find(time_of, Action.SAVEPOINT)
@@ -72,7 +72,7 @@ def existing_savepoint(context: TableContext, instant: str | None) -> Savepoint 
 
 
 def savepoint_list(context: TableContext) -> list[Savepoint]:
-    """The completed savepoints, oldest first. Raises CorruptFileError naming the file of one that cannot be read."""
+    """Returns the completed savepoints, oldest first. Raises CorruptFileError for one that cannot be read."""
     savepoints = context.active.load().completed().of_actions(Action.SAVEPOINT)
     return [savepoint_of(item.requested_time, read_savepoint(context, item)) for item in savepoints]
 
@@ -89,10 +89,9 @@ def savepoint_of(
 
 
 def savepoint_delete(context: TableContext, instant: str, owner: Owner) -> Savepoint:
-    """Deletes a savepoint, or what a dead run left of one. Raises ConfigError without one, ConflictError."""
+    """Deletes a savepoint, or what a dead run left of one. Raises ConfigError where there is none, ConflictError."""
     savepoint_to_delete(context, instant)
-    # What an earlier run decided to complete and did not is completed first: otherwise its late request could bring the
-    # savepoint back.
+    # First carries out a decided completion, whose late request could bring the savepoint back.
     with claimed(context, instant, owner), context.lock(owner) as lock:
         savepoint = savepoint_to_delete(context, instant)
         metadata = read_savepoint(context, savepoint) if savepoint.is_completed else SavepointMetadata("", 0, "")
@@ -103,7 +102,7 @@ def savepoint_delete(context: TableContext, instant: str, owner: Owner) -> Savep
 
 
 def savepoint_to_delete(context: TableContext, instant: str) -> Instant:
-    """The savepoint of `instant` in any state. Raises ConfigError where there is none."""
+    """Returns the savepoint of `instant` in any state. Raises ConfigError where there is none."""
     savepoint = context.active.load().find(instant, Action.SAVEPOINT)
     if savepoint is None:
         what = f"there is no savepoint of instant {instant}"
@@ -126,14 +125,14 @@ class SavepointJob(Job[None, None]):
         self._began = False
 
     def find(self, timeline: Timeline) -> Instant:
-        """The savepoint, requested where it is not on the timeline: it has no plan of its own."""
+        """Returns the savepoint; as requested where it is not on the timeline, because it has no plan of its own."""
         return timeline.find(self.instant, Action.SAVEPOINT) or Instant(self.instant, Action.SAVEPOINT, State.REQUESTED)
 
     def plan(self, timeline: Timeline) -> None:
-        """Raises as savepoint_create, before anything is written; again under the lock."""
+        """Raises the errors of savepoint_create before anything is written. `begin` checks again under the lock."""
         if timeline.find(self.instant, Action.SAVEPOINT) is None:
             _check(self.context, timeline, self.instant)
-            _files(self.context, timeline, self.instant)  # what cannot be listed shows before the claim
+            _files(self.context, timeline, self.instant)  # a listing that fails does so before the claim
 
     def begin(self, plan: None, held: Claim) -> None:
         with self.context.lock(self.owner) as lock:
@@ -147,11 +146,11 @@ class SavepointJob(Job[None, None]):
         self._content, self.existed = encode_savepoint(metadata), False
 
     def execute(self, plan: None, held: Claim) -> Completion[None]:
-        """Completes it unless a clean was planned since the files were listed."""
+        """Completes the savepoint unless a clean was planned since the files were listed."""
         return Completion(self._content, None, preconditions=(partial(_check, self.context, instant=self.instant),))
 
     def abandon(self, plan: None, held: Claim, error: HudiError) -> None:
-        """Removes the inflight file of this run; where the commit may no longer be kept, also an earlier one's."""
+        """Removes this run's inflight file; also an earlier run's where the commit may no longer be kept."""
         is_lost = isinstance(error, (ConfigError, TimelineError))
         if held.may_have_decided or not (self._began or is_lost):
             return
@@ -163,7 +162,7 @@ class SavepointJob(Job[None, None]):
             log.warning("the savepoint of %s stays unfinished: %s", self.instant, failed)
 
     def clean_up_completed(self, *, decided: bool) -> None:
-        """Taking the lock breaks the one that a dead run may have left."""
+        """Takes the lock, which breaks the lock that a dead run may have left."""
         with self.context.lock(self.owner):
             pass
 
@@ -186,10 +185,10 @@ def _check(context: TableContext, timeline: Timeline, instant: str) -> None:
 
 
 def _files(context: TableContext, timeline: Timeline, instant: str) -> dict[str, tuple[str, ...]]:
-    """The files of each partition's slices at a commit that passed _check; of a slice all log files, those since then
-    included. By requested time, as Hudi lists them, and those of the table as a restore leaves it: in layout 2 that
-    goes by completion, so that what a later completion replaced comes back, and later log files belong to the slice
-    below.
+    """Returns the names of the files of each partition's slices at a commit that passed _check. A slice has all its log
+    files, also later ones. The slices are those by requested time, as Hudi lists them, and those of the table as a
+    restore leaves it. In layout 2 a restore goes by completion, so that files which a later completion replaced come
+    back, and later log files belong to the slice below.
     """
     listing = context.listing(context.metadata_table("auto", timeline))
     view = context.view(timeline, listing=listing)

@@ -1,7 +1,5 @@
-"""`restore`: finishes the pending restore, or plans and runs one: the table goes back to what it was after a commit.
-Other services: request/services.py.
-
-All writers have to be stopped, as with Hudi.
+"""`restore`: finishes the pending restore, or plans and runs one: the table goes back to its state after a commit. All
+writers have to be stopped, as with Hudi. request/services.py names the other services.
 """
 
 from __future__ import annotations
@@ -30,10 +28,10 @@ _NOTHING_LATER = "nothing was written after it"
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """`instant` is the restore's own, None in a dry run and when nothing had to go, for which `reason` says why;
-    `target` what the table went back to, None where a dry run only lists. `restorable`, of a dry run: every completed
-    commit, and why it cannot be restored. `dropped_indexes`: partitions of the metadata table that went as they cannot
-    go back.
+    """The result of a restore. `instant` is the restore's own; None in a dry run. Where nothing had to go, `reason`
+    says so, and `instant` is the last restore to that commit, if any. `target` is the commit that the table went back
+    to. `restorable`, of a dry run, are all completed commits, and why the table cannot be restored to them.
+    `dropped_indexes` are the partitions of the metadata table that were dropped because they cannot go back.
     """
 
     instant: str | None
@@ -53,10 +51,10 @@ class RestoreResult:
 
 
 def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool = False) -> RestoreResult:
-    """Rolls back all writes after the completed commit `instant`, savepointed or not. A pending restore to `instant` is
-    finished under its own instant; pending rollbacks are finished first. With `dry_run` nothing is written. Raises
-    ConfigError for what is no completed commit of the timeline, TimelineError when its files may be gone or something
-    after it must stay (candidates.py), ConflictError while a writer is alive or another process restores.
+    """Rolls back all writes after the completed commit `instant`, savepointed or not. Finishes a pending restore to
+    `instant` under its own instant; else finishes pending rollbacks first. With `dry_run` writes nothing. Raises
+    ConfigError where `instant` is no completed commit of the timeline, TimelineError when its files may be gone or
+    something after it must stay (candidates.py), ConflictError while a writer is alive or another process restores.
     """
     timeline = context.active.load()
     pending = _pending_restore(context, timeline, instant)
@@ -78,7 +76,7 @@ def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool 
 
 
 def nothing_to_restore(context: TableContext, instant: str, owner: Owner) -> RestoreResult | None:
-    """The result of a restore without work; else None. Nothing is written. Raises as restore but for ConflictError."""
+    """Returns the result of a restore without work, else None. Writes nothing. Raises as restore, no ConflictError."""
     timeline = context.active.load()
     if _pending_restore(context, timeline, instant) is not None:
         return None
@@ -92,7 +90,7 @@ def nothing_to_restore(context: TableContext, instant: str, owner: Owner) -> Res
 
 
 def _pending_restore(context: TableContext, timeline: Timeline, target: str) -> str | None:
-    """The pending restore to `target`. Raises TimelineError for one to another commit: it has to be finished first."""
+    """Returns the pending restore to `target`, if any. Raises TimelineError for one to another commit."""
     pending = timeline.pending().of_actions(Action.RESTORE).last()
     if pending is None:
         return None
@@ -121,7 +119,7 @@ def _preview(context: TableContext, timeline: Timeline, instant: str) -> Restore
 
 
 def _request(context: TableContext, instant: str, owner: Owner) -> str | None:
-    """Requests the restore, under the lock; None when nothing has to go."""
+    """Requests the restore under the lock, and returns its instant. Returns None when nothing has to go."""
     context.check_recordable()
     with context.lock(owner) as lock:
         timeline = context.active.load()
@@ -138,7 +136,9 @@ def _request(context: TableContext, instant: str, owner: Owner) -> str | None:
 
 
 def _refuse_live_writers(context: TableContext, timeline: Timeline, going: list[Instant]) -> None:
-    """An instant that this engine claimed is checked by its claim, which is taken over at its rollback."""
+    """Raises ConflictError while a writer is at work on an instant that goes. An instant that this engine claimed is
+    checked by its claim, which its rollback takes over.
+    """
     pending = [
         item.requested_time
         for item in going

@@ -1,20 +1,22 @@
 """What compaction, clustering and overwrite share: how they plan, beside which writers they run, and what they write.
 
-- ``planning``: when a plan is drawn again under the lock; which pending instants keep it back; what of a due plan a
-  budget of bytes or time takes; whether an earlier plan left something out.
-- ``other_writers``: which pending writes may not see a plan, and so keep it or its run back; which failed writes of
-  EAGER writers do so; with which others a service conflicts.
-- ``checks``: what must hold before a rewrite: formats, schema evolution, buckets; that the planned files are there;
-  that no other plan is on their file groups, and no commit was rolled back.
-- ``job``: the stages of an attempt; which files of earlier or lost attempts go, and when; which records for the
-  metadata table are staged, here or by tasks; when an index that came or went stops the commit.
-- ``slice_rows``: how the rows of a planned slice are read and merged, which log blocks count, and that all rows came.
+- ``planning``: when a plan is made again under the lock; which pending instants stop it; what a budget of bytes or time
+  takes of a due plan; whether an earlier plan left something out.
+- ``other_writers``: which pending writes may not see a plan, and so stop it or its run; which failed writes of EAGER
+  writers do so; with which others a service conflicts.
+- ``checks``: what must hold before a rewrite: formats, schema evolution, buckets; the planned files are there; no other
+  plan is on their file groups, and no commit was rolled back.
+- ``job``: the stages of an attempt; which files of earlier or lost attempts are deleted, and when; which records for
+  the metadata table are staged, here or by tasks; when an index that was added or dropped stops the commit.
+- ``slice_rows``: how the rows of a planned slice are read and merged; which log blocks count; the check that all rows
+  came.
 - ``row_group_copies``: which row groups of a base file are copied without decoding.
 - ``sort_order``: how rows are sorted in a clustering: by columns, z-order or a Hilbert curve; where nulls come.
-- ``new_file_groups``: when a new file is full, and how it is named; which rows get the new commit time;
-  that each partition has the rows that were read.
-- ``proof``: that each operation of a compaction has its file; the full proof, by the hashes of all rows.
+- ``new_file_groups``: when a new file is full, and how it is named; which rows get the new commit time; the check that
+  each partition has the rows that were read.
+- ``proof``: the proof that each operation of a compaction has its file.
+- ``row_sums``: the full proof, by the hashes of all rows.
 
-Elsewhere: which files a commit may contain is in ``transaction/reconcile``; whether a plan names whole slices in
-``filegroup/read/planned_slices``; which file groups a pending plan occupies in ``timeline/pending_plans``.
+Elsewhere: ``transaction/reconcile`` says which files a commit may contain; ``filegroup/read/planned_slices`` whether a
+plan names whole slices; ``timeline/pending_plans`` which file groups a pending plan occupies.
 """

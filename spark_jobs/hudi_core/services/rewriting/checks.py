@@ -1,6 +1,6 @@
 """Checks that compactions, clusterings and overwrites share, most of them before the first byte is written. Each raises
-a typed error that names the file and the remedy. Checks of one service alone: its own modules. Writers that may not
-see a plan: other_writers.py. That the output is whole: proof.py.
+a typed error that names the file and the remedy. Checks of one service alone are in its own modules. other_writers.py
+checks for writers that may not see a plan; proof.py checks that the output is whole.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ from hudi_core.transaction.claim_file import is_decided
 from hudi_core.transaction.reconcile import list_partitions
 
 _EVOLUTION_KEY = "latest_schema"
-"""Extra metadata of tables with schema-on-read evolution: columns may be renamed there, which the Avro schema does not
-record.
-"""
+"""Extra metadata of tables with schema-on-read evolution, where renames are not in the Avro schema."""
 
 _REMEDY = (
     "restore it from a copy, or drop the plan with `hudictl unschedule`; never just delete a plan, as log files "
@@ -44,8 +42,9 @@ _BY_HUDI = "use Hudi's own service"
 
 
 def check_table(context: TableContext) -> StatisticsRequirements | None:
-    """Raises UnsupportedError for metadata partitions that we cannot update, and base files other than Parquet. Returns
-    what the metadata table needs of each new file; None without one.
+    """Returns what the metadata table needs of each new file; None without a metadata table. Raises UnsupportedError
+    for metadata partitions that this engine cannot update, for base files other than Parquet, and for a storage that
+    cannot create a file exclusively.
     """
     config, publisher = context.config, context.metadata_publisher()
     if not context.storage.supports_exclusive_create:
@@ -59,15 +58,15 @@ def check_table(context: TableContext) -> StatisticsRequirements | None:
 
 
 def check_merged_table(context: TableContext) -> StatisticsRequirements | None:
-    """As check_table, and UnsupportedError for a payload class or merge strategy that this engine lacks."""
+    """Checks like check_table. Raises UnsupportedError also for an unknown payload class or merge strategy."""
     required = check_table(context)
     MergePolicy.for_table(context.config, context.options)
     return required
 
 
 def check_schema_of_latest(context: TableContext, timeline: Timeline) -> None:
-    """Raises UnsupportedError for a table with schema-on-read evolution: by the latest commit, or as there is a
-    history, since Hudi's clusterings carry none (TableSchemaResolver.getTableInternalSchemaFromCommitMetadata).
+    """Raises UnsupportedError for a table with schema-on-read evolution. The latest commit shows it, or else the schema
+    history, because Hudi's clusterings do not record it (TableSchemaResolver.getTableInternalSchemaFromCommitMetadata).
     """
     recorded_in = None
     latest = timeline.commits().last()
@@ -94,8 +93,8 @@ def check_planned(
     before: str | None = None,
 ) -> dict[str, int]:
     """Checks that the files of the plan in `path`, at `instant`, are there, and that its `items` are the table's slices
-    then (planned_slices.py); returns the bytes of all files of its partitions by path. Log blocks of instants from
-    `before` on do not count: to what a log compaction merges later writes may append in layout 1. Raises
+    then (planned_slices.py). Returns the bytes of all files of its partitions by path. Log blocks of instants from
+    `before` on do not count: in layout 1 later writes may append to what a log compaction merges. Raises
     StorageNotFoundError naming the first missing file, base files first; FormatError naming a file group;
     CorruptFileError naming a file that is no log file, or a damaged one of the metadata table.
     """
@@ -116,7 +115,7 @@ def check_planned(
         _plan_check(context, timeline, before).check(planned, listed, instant=instant, path=path, remedy=remedy)
     except FormatError:
         if not is_decided(context.storage, instant):
-            raise  # else the new files are final, whatever the plan: the claim's next owner only puts the commit
+            raise  # once decided, the new files are final: the claim's next owner only writes the commit
     if context.has_metadata_table:
         reader = MetadataTable(context.storage, context.config, timeline)
         for partition in sorted(named):
@@ -143,7 +142,7 @@ def _plan_check(context: TableContext, timeline: Timeline, before: str | None) -
 
 
 def check_operations(operations: tuple[CompactionOperation, ...], *, path: str) -> None:
-    """Raises FormatError for a plan without operations: Hudi writes none, and completing it would have no effect."""
+    """Raises FormatError for a plan without operations. Hudi writes none, and its completion would have no effect."""
     if not operations:
         raise FormatError("the compaction plan has no operations", path=path, remedy=_REMEDY)
 
@@ -154,7 +153,7 @@ def check_no_plans_on(
     is_ours: Callable[[FileGroupId], bool],
     actions: Collection[str] = PLANS_OF_FILE_GROUPS,
 ) -> None:
-    """Raises ConflictError where a plan of these pending actions is on a file group of ours: both would replace it."""
+    """Raises ConflictError where a pending plan of these actions is on a file group of ours: both would replace it."""
     pending = pending_plan_on(context.active, timeline, is_ours, actions)
     if pending is not None:
         item, shared = pending
@@ -169,7 +168,8 @@ def check_no_plans_on(
 
 def check_none_rolled_back(context: TableContext, now: Timeline, instant: str, known: Set[str]) -> None:
     """Raises ConflictError where one of the commits `known` is gone, or going to be rolled back: its rows would come
-    back. A LAZY writer may do so whatever came later (BaseRollbackActionExecutor.validateRollbackCommitSequence).
+    back. A LAZY writer may roll it back whatever came later
+    (BaseRollbackActionExecutor.validateRollbackCommitSequence).
     """
     rolled_back = context.rolled_back_among(known, now)
     if rolled_back is not None:
@@ -183,7 +183,7 @@ def check_none_rolled_back(context: TableContext, now: Timeline, instant: str, k
 def check_buckets(
     context: TableContext, remedy: str = "let Hudi plan and run it", *, refuses_numbers: bool = True
 ) -> None:
-    """Raises UnsupportedError for consistent hashing, and with `refuses_numbers` for buckets of single partitions."""
+    """Raises UnsupportedError for consistent hashing; with `refuses_numbers`, also for numbers per partition."""
     folders = context.storage.list_folders(BUCKETS_FOLDER)
     by_hash = _are_by_hash(folders)
     if folders and (refuses_numbers or by_hash):

@@ -1,8 +1,7 @@
-"""The job of a service whose attempts write data files: one that rewrites file slices, as compaction and clustering do,
-or replaces them.
+"""The job of a service whose attempts write data files. It rewrites file slices, or replaces them.
 
 RewriteJob is what all of them do of the lifecycle around `execute`. In `execute` a service calls the stages of an
-Attempt one after the other: its own work on files and rows is between them.
+Attempt one after the other, with its own work on files and rows between them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.row_level import SliceChange
-from hudi_core.metadata_table.records.file_statistics import FileStatistics
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.metadata_table.row_updates import RowUpdates
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.publish import MetadataPublisher
@@ -38,7 +37,8 @@ from hudi_core.services.lifecycle import Completion, Job
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rewriting.checks import planned_slices
 from hudi_core.services.rewriting.other_writers import check_early, conflict_checks
-from hudi_core.services.rewriting.proof import Rewritten, check_all_rows
+from hudi_core.services.rewriting.proof import Rewritten
+from hudi_core.services.rewriting.row_sums import check_all_rows
 from hudi_core.services.rollback.failed_attempt import has_markers, is_first_attempt, roll_back_attempt
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, encode_commit, encode_commit_avro
@@ -53,6 +53,7 @@ from hudi_core.transaction.commit import CheckOwner, Precondition, Publish, chec
 from hudi_core.transaction.concurrent_operations import operation_start_at
 from hudi_core.transaction.file_group_locks import FileGroupLocks
 from hudi_core.transaction.reconcile import FindFiles, base_files_of, check_winners, remove_losers
+from hudi_core.view.file_group import DataFile, slice_of_base
 
 log = logging.getLogger(__name__)
 
@@ -60,31 +61,30 @@ Plan = TypeVar("Plan")
 
 
 class RewriteJob(Job[Plan, Rewritten]):
-    """An attempt that dies is rolled back whole by the next one, since its files have names of their own."""
+    """The job of a service that writes data files. Rolls a dead attempt back, whose files have names of their own."""
 
     looks_once = True
     operation: str
     """The operation type of the commit."""
     conflicts_as: ClassVar[str]
-    """The action as which it is compared with concurrent operations (conflict.is_compared)."""
+    """The action by which the job is compared with concurrent operations (conflict.is_compared)."""
     changes_rows: ClassVar[bool] = False
-    """Whether rows come or go. Else each stays as it is, so that secondary indexes, which hold no places, stay, too."""
+    """Whether rows come or go. Else each row stays as it is; so secondary indexes, which hold no places, stay too."""
     leaves_partitions: ClassVar[bool] = True
     """Whether an attempt may write to other partitions than those of its file groups."""
     required: StatisticsRequirements | None = None
-    """What the metadata table needs of each new file, as far as `check` found out."""
+    """What the metadata table needs of each new file, as far as `check` has found it."""
     has_staged = False
-    """Whether this attempt may have staged records for the metadata table. What earlier ones staged, `begin` removes.
-    """
+    """Whether this attempt may have staged metadata records. `begin` removes those of earlier attempts."""
     find_files: FindFiles = staticmethod(base_files_of)
-    """Which files are those of the attempts."""
+    """Finds the files of the attempts."""
 
     @abstractmethod
     def file_groups(self, plan: Plan) -> frozenset[FileGroupId]:
-        """The file groups that the plan rewrites or replaces."""
+        """Returns the file groups that the plan rewrites or replaces."""
 
     def inflight_content(self, plan: Plan) -> bytes:
-        """What the inflight file tells other writers."""
+        """Returns the content of the inflight file, for other writers."""
         return b""
 
     def absent(self, called: str) -> ConfigError:
@@ -95,21 +95,21 @@ class RewriteJob(Job[Plan, Rewritten]):
         )
 
     def leftovers(self) -> bool:
-        """Markers are deleted last."""
+        """Whether a run left something behind. Its markers show that, because they are deleted last."""
         return bool(list_markers(self.storage, self.instant))
 
     def claimed(self, claim: Claim) -> None:
-        """Between the look at the timeline and the inflight file no request lies that could take long."""
+        """Looks for markers now: no slow request may come between the look at the timeline and the inflight file."""
         self._has_markers = claim.epoch == 1 and has_markers(self.context, self.instant)
 
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
-        """Those of its file groups, where the option is set. Raises LockError when one is taken."""
+        """Returns the locks of the file groups, where the option is set. Raises LockError when one is taken."""
         if not FILE_GROUP_LOCKS.read(self.context.options):
             return nullcontext()
         return FileGroupLocks(self.storage, held, self.file_groups(plan))
 
     def begin(self, plan: Plan, held: Claim) -> None:
-        """Rolls earlier attempts back."""
+        """Rolls earlier attempts back, and makes the instant inflight."""
         groups = self.file_groups(plan)
         if self._has_markers or not is_first_attempt(self.context, self.instant, self.action, held):
             roll_back_attempt(self.context, self.instant, self.action, {group.partition for group in groups}, held)
@@ -122,7 +122,7 @@ class RewriteJob(Job[Plan, Rewritten]):
 
     def abandon(self, plan: Plan, held: Claim, error: HudiError) -> None:
         """Deletes this attempt's own files, by the epoch in their write token, where no other run would look for them.
-        An instant that is still ours the next attempt rolls back; one that was decided is completed with these files.
+        Where the instant is still ours, the next attempt rolls it back. A decided completion needs them.
         """
         instant = self.active.load().find(self.instant, self.action)
         is_completed = instant is not None and instant.is_completed
@@ -139,7 +139,7 @@ class RewriteJob(Job[Plan, Rewritten]):
                 self.storage.delete(info.path)
 
     def clean_up(self, plan: Plan, done: Rewritten) -> None:
-        """All partitions of the plan: a late file of an attempt that Hudi rolled back has no marker any more."""
+        """Cleans up all partitions: late files of an attempt that Hudi rolled back have no marker any more."""
         self._clean_up(self.touched(self.file_groups(plan)), done.stats, staged=self.has_staged)
 
     def clean_up_completed(self, *, decided: bool) -> None:
@@ -149,14 +149,14 @@ class RewriteJob(Job[Plan, Rewritten]):
         self._clean_up(self.touched(()).union(metadata.partition_to_write_stats), metadata.write_stats(), staged=True)
 
     def _clean_up(self, partitions: frozenset[str], stats: Iterable[WriteStat], *, staged: bool) -> None:
-        """Markers last: by them the next run knows that there may be files of other attempts."""
+        """Deletes files of lost attempts, then staged records, then markers, by which the next run finds files."""
         remove_losers(self.storage, self.instant, partitions, _sizes(stats), self.find_files)
         if staged:
             forget_staged(self.storage, self.instant)
         delete_markers(self.storage, self.instant)
 
     def touched(self, groups: Iterable[FileGroupId]) -> frozenset[str]:
-        """The partitions where attempts may have left files: of `groups`, and by the markers."""
+        """Returns the partitions where attempts may have left files: those of `groups`, and those of the markers."""
         partitions = frozenset(group.partition for group in groups)
         if partitions and not self.leaves_partitions:
             return partitions
@@ -186,8 +186,8 @@ class Attempt:
         expected_files: int | None = None,
         new_schema: AvroSchema | None = None,
     ) -> None:
-        """`groups` are rewritten, `timeline` is that of the start; `expected_files` come of them, by default as many.
-        `new_schema` is the table's, without meta fields, where the commit changes it.
+        """`groups` are rewritten. `timeline` is that of the start. `expected_files` is how many files they become, by
+        default one each. `new_schema` is the table's, without meta fields, where the commit changes it.
         """
         self._job = job
         self._groups = groups
@@ -198,15 +198,15 @@ class Attempt:
         self._required = job.required if new_schema is None else None
         if self._required is None and self._publisher is not None:
             self._required = self._publisher.commit_requirements()
-        # Of many files the driver gets nothing but their names: executors make their records.
+        # For many files executors make the records, and the driver gets only the names.
         self._prepares = (len(groups) if expected_files is None else expected_files) > DRIVER_FILES
         self.requirements = None if self._prepares else self._required
-        """Which statistics of each new file its unit returns."""
+        """The statistics of each new file that its unit returns."""
         self.with_statistics = self.requirements is not None
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Around the engine's work. Bad input may show only here: the instant is requested again, without files."""
+        """Surrounds the engine's work. On bad input removes the files and makes the instant requested again."""
         job = self._job
         try:
             yield
@@ -218,7 +218,7 @@ class Attempt:
             raise
 
     def keep(self, rewritten: Rewritten) -> None:
-        """Removes files that no result names, before the lock is taken. Raises ExecutionError where one is missing."""
+        """Removes files that no result names, before the lock. Raises ExecutionError for a missing named file."""
         if rewritten.corrupt_blocks:
             log.warning(
                 "%s %s passed over %d corrupt log blocks, as queries do; no completed commit has rows in them, unless "
@@ -240,7 +240,7 @@ class Attempt:
         items: Sequence[CompactionOperation | ClusteringSlice],
         ignored: frozenset[str] = frozenset(),
     ) -> None:
-        """With VERIFY, check_all_rows: the planned slices and the new files, but for the columns `ignored`."""
+        """Compares planned and new rows, but not columns `ignored`, where VERIFY is `full` (check_all_rows)."""
         context, planned = self._job.context, planned_slices(items)
         if planned and VERIFY.read(context.options) == "full":
             instant, files = self._job.instant, rewritten.files
@@ -256,9 +256,9 @@ class Attempt:
         preconditions: tuple[Precondition, ...] = (),
         then: Callable[[], object] = lambda: None,
     ) -> Completion[Rewritten]:
-        """Stages records for the metadata table. `moved` are the file groups whose rows came, went or moved; none
-        where each row stays in its own. `adds_partitions`: a record index of each partition gets new ones. `then` is
-        called under the lock, behind the publication.
+        """Returns the completion, and stages records for the metadata table. `moved` are the file groups whose rows
+        came, went or moved; none where each row stays in its own. `adds_partitions`: a record index of each partition
+        gets new ones. `then` is called under the lock, after the publication.
         """
         job, publisher, required = self._job, self._publisher, self._required
         conflicts = conflict_checks(
@@ -300,13 +300,13 @@ class Attempt:
         if not adds_partitions:
             groups = publisher.file_groups(names)
             return Prepared(groups, stage())
-        # An index of each partition gets file groups for new ones, which nobody may roll back meanwhile.
+        # An index of each partition gets file groups for new partitions. Nobody may roll these back meanwhile.
         with context.lock(job.owner):
             staged = stage()
             return Prepared(publisher.file_groups(names), staged)
 
     def _publish(self, publish: Publish | None, then: Callable[[], object], check: CheckOwner) -> None:
-        """Under the lock. The files were not read for an index that was created meanwhile."""
+        """Publishes under the lock. Raises ConflictError where an index changed: the files were not read for it."""
         listed, config = TableConfig.load(self._job.storage), self._job.context.config
         if (listed.metadata_partitions, listed.metadata_partitions_inflight) != (
             config.metadata_partitions,
@@ -339,7 +339,7 @@ class Attempt:
 def commit_metadata(
     job: RewriteJob[Any], stats: Sequence[WriteStat], schema: AvroSchema, extra: Mapping[str, str], **fields: Any
 ) -> CommitMetadata:
-    """With the schema, without meta fields, before the `extra` metadata; `fields` are others of CommitMetadata."""
+    """Returns a commit's metadata: the schema, the `extra` metadata, and `fields` of CommitMetadata."""
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in stats:
         by_partition.setdefault(stat.partition_path, []).append(stat)
@@ -363,3 +363,8 @@ def _is_owner(held: Claim) -> bool:
         log.warning("%s", error)
         return False
     return True
+
+
+def moved_to(files: Sequence[DataFileRef], instant: str) -> list[SliceChange]:
+    """Returns the new file groups of `instant` as changes of row-level indexes."""
+    return [SliceChange(None, slice_of_base(DataFile(file.partition, file.name, file.size)), instant) for file in files]

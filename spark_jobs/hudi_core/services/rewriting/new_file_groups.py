@@ -1,4 +1,4 @@
-"""New base files: of new file groups one ends where it has its size, and the next begins; or that of one file group."""
+"""Writes new base files: of new file groups, where the next begins as one ends by its size, or of one file group."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ from hudi_core.filegroup.merge.table_policy import reads_as_hudi_1
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.partitions.row_level import SliceChange
-from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, BaseFileName, FileGroupId, WriteToken, parse_base_file
 from hudi_core.model.partition import join
 from hudi_core.services.rewriting.proof import Rewritten, file_of, unproved
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
-from hudi_core.view.file_group import DataFile, slice_of_base
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
@@ -39,9 +37,9 @@ DEFAULT_CODEC: Final = "GZIP"
 @dataclass(frozen=True, slots=True)
 class NewFiles:
     """What all new files of an instant have in common. `schema` is the table's, without meta fields. A file ends once
-    it has `target_bytes`, at the end of a row group, but see FileGroupWriter.joining. `stamps_rows`: rows get the
-    commit time and sequence numbers of this instant. `requirements` are what the metadata table must know. `as_hudi_1`
-    is table_policy.reads_as_hudi_1, `has_meta` TableConfig.populate_meta_fields; without, no key is in the footers.
+    it has `target_bytes`, at the end of a row group, but not within FileGroupWriter.joining. `stamps_rows`: rows get
+    the commit time and sequence numbers of this instant. `requirements` are what the metadata table must know.
+    `as_hudi_1` is table_policy.reads_as_hudi_1. `has_meta` is TableConfig.populate_meta_fields.
     """
 
     instant: str
@@ -63,7 +61,7 @@ class NewFiles:
         *,
         stamps_rows: bool = True,
     ) -> NewFiles:
-        """Those of a table with this `schema`. Where it has no meta fields, no row is stamped."""
+        """Returns the settings for a table of this `schema`. Stamps no row of a table without meta fields."""
         config = context.config
         return NewFiles(
             instant,
@@ -79,7 +77,7 @@ class NewFiles:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """One of them; `statistics` are those that were required."""
+    """A new file. `statistics` are those that were required."""
 
     stat: WriteStat
     statistics: FileStatistics | None = None
@@ -87,8 +85,8 @@ class NewFile:
 
 @dataclass
 class FileGroupWriter:
-    """Rows of a partition go to file groups `<prefix>-0` and so on. Leaving its `with` by an error removes the file.
-    `next_row` is where sequence numbers go on, behind another writer of this attempt.
+    """Writes rows of a partition to file groups `<prefix>-0` and so on. Where its `with` ends by an error, the open
+    file is removed. Sequence numbers begin at `next_row`, after another writer of this attempt.
     """
 
     storage: Storage
@@ -100,9 +98,9 @@ class FileGroupWriter:
     done: list[NewFile] = field(default_factory=list)
     next_row: int = 0
     spark_version: str | None = None
-    """See BaseFileHandle."""
+    """The version that BaseFileHandle gets: it says that dates and timestamps are proleptic."""
     only: MarkerType | None = None
-    """Of the new version of a file group, whose id is `prefix` itself: what its marker says."""
+    """The type of the marker, where the file is a new version of the file group whose id is `prefix` itself."""
 
     def __post_init__(self) -> None:
         self._handle: BaseFileHandle | None = None
@@ -112,7 +110,7 @@ class FileGroupWriter:
         self._knows_keys = False
 
     def turn_to(self, partition: str, prefix: str) -> None:
-        """Completes the file; the next rows go to other file groups."""
+        """Completes the file. The next rows go to other file groups."""
         self._end()
         self.partition, self.prefix, self._number = partition, prefix, 0
 
@@ -124,7 +122,7 @@ class FileGroupWriter:
             self._end_full()
 
     def copy(self, source: RowGroupSource, number: int, keys: Iterable[pa.Array]) -> None:
-        """Appends a row group of another file, not decoded. `keys` are its record keys, none where they were joined."""
+        """Appends a row group of another file undecoded. `keys` are its record keys; none where they were joined."""
         self.handle.copy(source, number)
         for some in keys:
             self.handle.keys.add(some)
@@ -132,9 +130,9 @@ class FileGroupWriter:
 
     @contextmanager
     def joining(self, base: ParquetBaseFile) -> Iterator[bool]:
-        """Joins the keys of `base`, all of whose rows the block appends, by its footer; whether that could be done: not
-        where so many bytes fill the file, nor where the footer does not fit (FileKeys.join). The file does not end
-        within the block: the next one would lack the keys of the rows that are left, and look-ups would miss these.
+        """Joins the keys of `base` by its footer; the block then appends all rows of `base`. Yields whether the keys
+        were joined: not where so many bytes fill the file, nor where the footer does not fit (FileKeys.join). The file
+        does not end within the block: else look-ups would miss the rows in the next one.
         """
         has_room = self.handle.position + base.size < self.files.target_bytes
         self._knows_keys = has_room and self.handle.keys.join(base)
@@ -167,12 +165,12 @@ class FileGroupWriter:
         return self._handle
 
     def close(self) -> tuple[NewFile, ...]:
-        """Completes the last file; all of them. There is none where no row came."""
+        """Completes the last file, and returns all files. There is none where no row came."""
         self._end()
         return tuple(self.done)
 
     def _stamped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """With the commit time and sequence numbers of this instant (HoodieRecord.generateSequenceId)."""
+        """Returns the rows with this instant's commit time and sequence numbers (HoodieRecord.generateSequenceId)."""
         numbers = pa.array(range(self.next_row, self.next_row + batch.num_rows)).cast(pa.string())
         self.next_row += batch.num_rows
         start = f"{self.files.instant}_{self.attempt.partition_id}_"
@@ -237,7 +235,7 @@ def statistics_of(
     is_base: bool = True,
     content: bytes | None = None,
 ) -> FileStatistics | None:
-    """Those of a new file that are required; of a base file with this `content`, where it is known."""
+    """Returns the required statistics of a new file. `content` is that of a base file, where it is known."""
     if requirements is None:
         return None
     return read_file_statistics(storage, file_of(stat, is_base=is_base), requirements, content)
@@ -251,8 +249,8 @@ def prove_files(
     *,
     with_statistics: bool,
 ) -> Rewritten:
-    """The new files, shown to hold as many rows as there are by partition. Raises ExecutionError otherwise, and for a
-    file that is not a new one of these partitions, or has the id of one that it replaces; missing statistics.
+    """Returns the new files, once they are shown to hold as many rows as there are by partition. Raises ExecutionError
+    otherwise. Also raises it for a file of another partition or with a replaced id, and for missing statistics.
     """
     stats = [file.stat for file in files]
     known = frozenset(group.file_id for group in replaced)
@@ -290,8 +288,3 @@ def _check_file(stat: WriteStat, instant: str, partitions: Collection[str], repl
     )
     if not is_right:
         raise unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes, {stat.num_writes} rows")
-
-
-def moved_to(files: Sequence[DataFileRef], instant: str) -> list[SliceChange]:
-    """New file groups of `instant`, as changes of row-level indexes."""
-    return [SliceChange(None, slice_of_base(DataFile(file.partition, file.name, file.size)), instant) for file in files]

@@ -1,12 +1,12 @@
-"""Other writers beside a service that rewrites or replaces: those that may not see its plan, and those that conflict.
+"""Finds other writers beside a service that rewrites or replaces: which may not see its plan, and which conflict.
 
-In layout 1 a log file is named after the slice that its writer found, so the log files of a write that began before the
-plan was put come into the slice that is compacted, and would be lost behind the new base file. In either layout what
+In layout 1 a log file is named after the slice that its writer found. So a write that began before the plan was put
+adds log files to the slice that is compacted, and they would be lost behind the new base file. In either layout, what
 such a write adds to a file group would be lost once a clustering has replaced it. Hudi plans no compaction beside a
 pending write, unless the writers find such conflicts themselves (ScheduleCompactionActionExecutor of 0.15;
-hoodie.write.concurrency.mode); of clusterings it relies on the writers. A write whose writer is dead is never
-committed, so that nothing is lost behind a plan; what waits for it all the same is a compaction of layout 1, as in 0.15
-(failed_eager_write).
+hoodie.write.concurrency.mode). For clusterings it relies on the writers.
+
+A dead writer's write is never committed. Only a compaction of layout 1 waits for it, as in 0.15.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ _SINGLE_WRITER: Final = (None, "SINGLE_WRITER")
 
 
 def live_writer(context: TableContext, timeline: Timeline, action: str) -> Instant | None:
-    """A pending write behind which nothing is planned as `action`, the pending one; None where something may be."""
+    """Returns a pending write that stops the planning of `action`, the pending one; None where nothing stops it."""
     return next((writer for writer, _ in _live(context, timeline, action)), None)
 
 
 def failed_eager_write(context: TableContext, timeline: Timeline, action: str) -> Instant | None:
-    """A pending write behind which no compaction or log compaction of layout 1 is planned until it is rolled back: its
-    writer, EAGER by the options or as it makes no heartbeats, does that before its next write, and fails behind a later
-    commit (BaseRollbackActionExecutor.validateRollbackCommitSequence). Others Hudi plans nevertheless.
+    """Returns a pending write that stops the planning of a compaction or log compaction of layout 1 until it is rolled
+    back. Its writer is EAGER, by the options or because it makes no heartbeats. That writer rolls the write back before
+    its next write, and fails behind a later commit (BaseRollbackActionExecutor.validateRollbackCommitSequence). Hudi
+    makes other plans nevertheless.
     """
     is_guarded = action in (Action.COMPACTION, Action.LOG_COMPACTION) and context.active.layout == 1
     if not is_guarded or not may_be_eager(context):
@@ -65,8 +66,8 @@ def may_be_eager(context: TableContext) -> bool:
 
 
 def check_plan_seen(context: TableContext, timeline: Timeline, instant: str, action: str = Action.COMPACTION) -> None:
-    """Raises ConflictError while a write is pending that began before the plan at `instant`, whose file has `action`,
-    was there by the storage's clock. What a completed one wrote is compared with the plan.
+    """Raises ConflictError while a write is pending that began before the plan at `instant` was there, by the storage's
+    clock. The plan's file has `action`. What a completed write wrote is compared with the plan.
     """
     plan = context.active.path(instant, action, State.REQUESTED)
     for writer, changed in _live(context, timeline, action):
@@ -82,9 +83,9 @@ def check_plan_seen(context: TableContext, timeline: Timeline, instant: str, act
 
 
 def _live(context: TableContext, timeline: Timeline, action: str) -> Iterator[tuple[Instant, Mapping[str, float]]]:
-    """The pending writes that may be alive and find no conflicts, as alive_among. Writers without blocking compare
-    nothing but bulk inserts (HoodieWriteConfig.needResolveWriteConflict): what they append is kept by a compaction or
-    log compaction, but lost in a file group that is replaced.
+    """Yields the pending writes that may be alive and find no conflicts, like alive_among. Writers without blocking
+    compare nothing but bulk inserts (HoodieWriteConfig.needResolveWriteConflict). A compaction or log compaction keeps
+    what they append, but in a file group that is replaced it is lost.
     """
     opens_slices = action == Action.COMPACTION and context.config.features.log_name_has_delta_commit
     mode = CONCURRENCY_MODE.read(context.options)
@@ -96,7 +97,7 @@ def _live(context: TableContext, timeline: Timeline, action: str) -> Iterator[tu
 def alive_among(
     context: TableContext, timeline: Timeline, pending: Sequence[Instant]
 ) -> Iterator[tuple[Instant, Mapping[str, float]]]:
-    """The pending writes whose writers may be alive, each with ActiveTimeline.modified, listed only if needed."""
+    """Yields pending writes of live writers, each with ActiveTimeline.modified, which is listed only if needed."""
     if pending:
         changed = context.active.modified()
         heartbeats = heartbeats_of(context, timeline, read_only=True, silent=silent_seconds(context.options))
@@ -111,8 +112,8 @@ def conflict_checks(
     groups: Collection[FileGroupId],
     operation_start: OperationStart,
 ) -> tuple[Precondition, ...]:
-    """What Completer.complete must check for `action` (the pending name; `clustering` in either layout), which changes
-    `groups`: nothing where Hudi compares nothing. `operation_start` is the timeline's state at the start.
+    """Returns what Completer.complete must check for `action` (the pending name; `clustering` in either layout), which
+    changes `groups`. Returns nothing where Hudi compares nothing. `operation_start` is the timeline then.
     """
     strategy = CONFLICT_STRATEGY.read(context.options)
     compared = is_compared(action, operation_type, CONCURRENCY_MODE.read(context.options), strategy)

@@ -1,4 +1,4 @@
-"""How compactions and clusterings are planned: without the lock, again under it if the timeline changed; budgets."""
+"""Plans compactions and clusterings: without the lock, and again under it if the timeline changed. Applies budgets."""
 
 from __future__ import annotations
 
@@ -34,23 +34,21 @@ P = TypeVar("P")
 Item = TypeVar("Item")
 
 CUT_KEY: Final = "airflow_hudi.plan.cut"
-"""Extra metadata of a plan from which something that was due was left out (PLAN_MAX_BYTES)."""
+"""Extra metadata of a plan that left out something that was due (PLAN_MAX_BYTES)."""
 
 PLANS_IN_TIME: Final = 4
-"""So many plans fit into the time of a run of all that is due, so that its end leaves completed instants, and is missed
-by one of them at most.
-"""
+"""How many plans fit into a run's time: it leaves completed instants, and at most one ends late."""
 _ASSUMED_RATE: Final = 8 << 20
-"""Bytes of a plan in a second, before a run has measured its own rate. One core of a slow machine compacts 20 MiB of
-base files a second (`--engine local`); a storage across a network may be slower than its disk.
+"""Bytes of a plan per second, before a run has measured its own rate. One core of a slow machine compacts 20 MiB of
+base files per second (`--engine local`). A storage across a network may be slower than its disk.
 """
 _MOST_BYTES: Final = 2**53
-"""The largest value of the option."""
+"""The largest value of PLAN_MAX_BYTES."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned(Generic[P]):
-    """A plan, and as hudictl prints it; `left` file groups that were due did not fit into the budget."""
+    """A plan, and its document as hudictl prints it. `left` is how many due file groups did not fit into the budget."""
 
     plan: P
     document: Json
@@ -60,12 +58,12 @@ class Planned(Generic[P]):
 def extent_of(
     storage: Storage, units: Sequence[Sequence[CompactionOperation | ClusteringSlice]], config: EngineConfig
 ) -> Extent:
-    """How much a plan with these units is. Each of its partitions is listed once, unless the units alone decide."""
+    """Returns a plan's extent. Lists each of its partitions once, unless the number of units decides."""
     return Extent(len(units)) if len(units) > config.max_units else Extent.of(_sizes(storage, units), config)
 
 
 def _sizes(storage: Storage, units: Iterable[Sequence[CompactionOperation | ClusteringSlice]]) -> Iterator[int]:
-    """Bytes of the files of each unit; a file that is gone has none."""
+    """Yields the bytes of the files of each unit. A file that is gone has none."""
     listed: dict[str, dict[str, int]] = {}
     for unit in units:
         total = 0
@@ -85,7 +83,7 @@ def held_groups(pending: PendingWork) -> set[FileGroupId]:
 def within_budget(
     options: Mapping[str, str], items: Sequence[Item], size: Callable[[Item], int], gain: Callable[[Item], float]
 ) -> tuple[list[Item], list[Item]]:
-    """What PLAN_MAX_BYTES takes, by bytes and gains, and the rest, in order: without it all, one in any case."""
+    """Returns what PLAN_MAX_BYTES takes, by gain per byte, at least one item, and the rest; both in order."""
     room = PLAN_MAX_BYTES.read(options)
     if room is None or sum(map(size, items)) <= room:
         return list(items), []
@@ -101,8 +99,8 @@ def within_budget(
 def cut_to(
     context: TableContext, seconds: float | None, rate: float | None = None, most: int | None = None
 ) -> TableContext:
-    """The table with PLAN_MAX_BYTES for a plan of `most` bytes that takes `seconds` at a `rate`, None for no limit,
-    unless that of its options is smaller. Raises ConfigError for these.
+    """Returns the table with PLAN_MAX_BYTES for a plan of `most` bytes that takes `seconds` at a `rate`; None is no
+    limit. A smaller value in its options stays. Raises ConfigError for options that are not valid.
     """
     in_time = None if seconds is None else int(seconds * (rate or _ASSUMED_RATE))
     limits = [limit for limit in (in_time, most) if limit is not None]
@@ -114,13 +112,13 @@ def cut_to(
 
 
 def was_cut(context: TableContext, planned: Instant | None) -> bool:
-    """Whether a plan left something out that was due; False where it cannot be read any more. Raises FormatError."""
+    """Whether a plan left out something that was due; False where the plan is gone. Raises FormatError."""
     extra = _member_of(context, planned, "extraMetadata", dict) or {}
     return bool(extra.get(CUT_KEY) == "true")
 
 
 def left_partitions(context: TableContext, planned: Instant | None) -> bool:
-    """Whether it left out partitions, wholly or in part, for whatever reason, also one of Hudi's. As was_cut."""
+    """Whether a plan, also one of Hudi, left out partitions, wholly or in part. Else like was_cut."""
     return bool(_member_of(context, planned, MISSING_PARTITIONS, list))
 
 
@@ -137,10 +135,10 @@ def _member_of(context: TableContext, planned: Instant | None, name: str, kind: 
 
 
 class RewriteService(Service, Generic[P]):
-    """Plans are drawn from one state of the timeline, and again where it has changed once the lock is held."""
+    """A service that rewrites file groups. Plans again where the timeline changed until the lock is held."""
 
     rewritten: ClassVar[str]
-    """What is done to rows, for messages: `compacted`."""
+    """The word in messages for what is done to rows, such as `compacted`."""
 
     @abstractmethod
     def check(self, context: TableContext, timeline: Timeline) -> None:
@@ -148,19 +146,19 @@ class RewriteService(Service, Generic[P]):
 
     @abstractmethod
     def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned[P] | Nothing:
-        """The plan at `instant`, which is drawn before `timeline` is loaded; nothing is written."""
+        """Returns the plan at `instant`, or why there is none. Writes nothing."""
 
     @abstractmethod
     def encode(self, context: TableContext, plan: P, extra_metadata: Mapping[str, str]) -> bytes:
-        """The requested file."""
+        """Returns the content of the requested file."""
 
     def requested_as(self, context: TableContext) -> str:
-        """The action of the requested file."""
+        """Returns the action of the requested file."""
         return self.action
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """Plans an instant and requests it. The table is read without the lock, and again under it where its timeline
-        has changed. What completes meanwhile is after the instant. Raises UnsupportedError as `check`, ConfigError for
+        """Plans an instant and requests it. Reads the table without the lock, and again under it where its timeline has
+        changed. What completes meanwhile is after the instant. Raises the UnsupportedError of `check`, ConfigError for
         options, FormatError for an unsafe pending plan.
         """
         timeline = context.active.load()
@@ -187,7 +185,7 @@ class RewriteService(Service, Generic[P]):
         return Scheduled(instant, made.document)
 
     def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Planned[P] | Nothing:
-        """What `schedule` requests at `instant`, or why nothing."""
+        """Returns what `schedule` requests at `instant`, or why it requests nothing."""
         first = pending_rollback_or_restore(context.active, timeline)
         if first is not None:
             pending, way_out = first

@@ -1,8 +1,7 @@
-"""Which row groups of a base file a compaction copies without decoding them: those of whose keys the logs hold none.
+"""Says which row groups of a base file a compaction copies without decoding them: those with no key in the logs.
 
-Decided from the keys alone: by the range of a row group's keys in the footer, then by its key column, which is read
-until a key is met that the logs hold; or from the positions, where log records have them. A row group that is small is
-merged, so that small ones do not pile up.
+The keys alone decide. First the footer gives the range of a row group's keys. Then its key column is read until a key
+is met that the logs hold. Where log records have positions, these decide instead. Small row groups are merged.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from hudi_core.filegroup.merge.winning_version import Kind
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
 
 _SMALL: Final = 4
-"""A row group with less than this part of the rows and bytes of a full one is merged."""
+"""A row group with less than one part in so many of a full one's rows and bytes is merged."""
 _KEYS_AT_ONCE: Final = 8192
 
 log = logging.getLogger(__name__)
@@ -37,7 +36,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RowGroups:
-    """Consecutive row groups: to be merged, or one to be copied, with its keys where they were requested."""
+    """Consecutive row groups to merge, or one to copy, with its keys where they were requested."""
 
     numbers: list[int]
     copied: bool
@@ -52,7 +51,7 @@ def keys_remain(records: LogRecords) -> bool:
 def copy_source(
     base: ParquetBaseFile, schema: pa.Schema, policy: MergePolicy | None, config: WriteConfig
 ) -> RowGroupSource | None:
-    """The base file as a source of row groups for a file of `schema`, None if there is none; merges by `policy`."""
+    """Returns the base file's row groups for a file of `schema`, or None. `policy` merges the rows."""
     if not config.copy_row_groups or (policy is not None and policy.key_fields != (RECORD_KEY,)):
         return None
     try:
@@ -68,10 +67,10 @@ def copy_source(
 
 @dataclass
 class RowGroupPlan:
-    """Which row groups of a base file are copied. Memory: the keys of one, and a mask over the keys of the logs. `keys`
-    are those of the logs; with their `positions`, ascending, these decide. `codec` is that of the new file.
-    `with_keys`: the keys of copied row groups are returned. Where `keys` is None rows do not have theirs in
-    `_hoodie_record_key`, and none is looked at.
+    """Says which row groups of a base file are copied. `keys` are those of the logs. Where their `positions`,
+    ascending, are given, these decide. Where `keys` is None, rows do not have their keys in `_hoodie_record_key`, and
+    no key is looked at. `codec` is that of the new file. `with_keys`: the keys of copied row groups are returned.
+    Memory: the keys of one row group, and a mask over the keys of the logs.
     """
 
     source: RowGroupSource
@@ -111,7 +110,7 @@ class RowGroupPlan:
         return not small and codecs == {self.codec}
 
     def _keys_if_untouched(self, number: int) -> list[pa.Array] | None:
-        """None where the logs hold one of them. Raises CorruptFileError for a row without a key."""
+        """Returns a row group's keys, if needed; None where the logs hold one. Raises CorruptFileError for nulls."""
         group_keys: list[pa.Array] = []
         if self.keys is None:
             return group_keys
@@ -136,7 +135,7 @@ class RowGroupPlan:
         return bool(low < high)
 
     def _candidates(self, number: int, keys: pa.Array) -> pa.Array:
-        """The keys of the logs that lie in the range of the row group's keys, all where that is not known."""
+        """Returns the logs' keys in the range of the row group's keys; all where that range is not known."""
         if self._ranges is None or not len(keys):
             return keys
         low, high = self._ranges.minimum[number], self._ranges.maximum[number]

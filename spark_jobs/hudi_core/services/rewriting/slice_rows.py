@@ -1,5 +1,5 @@
-"""The rows of a file slice that a plan names, its base file merged with its log files, and how new base files get them:
-row groups that no log touches are copied, not decoded.
+"""Reads the rows of a file slice that a plan names, its base file merged with its log files. Appends them to new base
+files: row groups that no log touches are copied, not decoded.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _GROUP_ROWS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class SliceTarget:
-    """What all tasks of a rewrite know: log blocks count if `committed`; `policy` is None without log files."""
+    """What all tasks of a rewrite know. Log blocks count if `committed` says so. `policy` is None without log files."""
 
     uri: str
     storage_options: Mapping[str, str]
@@ -65,7 +65,7 @@ class SliceTarget:
         target_bytes: int = sys.maxsize,
         stamps_rows: bool = False,
     ) -> SliceTarget:
-        """As NewFiles.of; `timeline` decides which log blocks count."""
+        """Returns the target. The arguments are those of NewFiles.of; `timeline` decides which log blocks count."""
         context = job.context
         files = NewFiles.of(context, job.instant, schema, target_bytes, requirements, stamps_rows=stamps_rows)
         committed = CommittedInstants.of(timeline)
@@ -76,7 +76,7 @@ class SliceTarget:
         return self.files.config
 
     def rules(self, file_id: str) -> MergePolicy:
-        """How log files are merged. Raises ExecutionError naming the file group where there is no such rule."""
+        """Returns how log files are merged. Raises ExecutionError naming the file group where there are no rules."""
         if self.policy is None:
             raise ExecutionError("the file slice has log files, and the task no rules to merge them by", path=file_id)
         return self.policy
@@ -84,9 +84,8 @@ class SliceTarget:
 
 @dataclass
 class SliceRows:
-    """An open slice. `base` is its base file; `merge` what the log blocks of `scan` hold, None where it is not merged;
-    `log_bytes` are those of the log files, `corrupt` counts corrupt log blocks that were passed over. `compacts`: see
-    open_slice.
+    """An open slice. `base` is its base file. `merge` is what the log blocks of `scan` hold; None where nothing is
+    merged. `log_bytes` are those of the log files. `corrupt` counts skipped log blocks. `compacts` is as in open_slice.
     """
 
     target: SliceTarget
@@ -101,14 +100,14 @@ class SliceRows:
     rows: int = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows. Raises ExecutionError at the end where some were lost or doubled on the way."""
+        """Yields all rows. Raises ExecutionError at the end where some were lost or doubled on the way."""
         yield from self._merged()
         yield from self._inserts()
         self.check()
 
     def append_to(self, writer: FileGroupWriter) -> int:
-        """Appends all rows. Row groups of whose keys the logs hold none are copied; returns how many rows were. Beside
-        log files they are by compactions alone.
+        """Appends all rows, and returns how many of them were copied. Row groups with no key in the logs are copied.
+        Where there are log files, only compactions copy.
         """
         base, merge, target = self.base, self.merge, self.target
         copied = 0
@@ -150,7 +149,7 @@ class SliceRows:
     def base_rows(
         self, schema: pa.Schema | None = None, row_groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Those of the base file: columns of `schema`, some row groups. Raises CorruptFileError for no key."""
+        """Yields rows of the base file in `schema`, of some row groups. Raises CorruptFileError for a missing key."""
         if self.base is None:
             return
         config = self.target.config
@@ -177,7 +176,7 @@ class SliceRows:
             yield batch
 
     def check(self) -> None:
-        """Raises ExecutionError unless all rows went by."""
+        """Raises ExecutionError unless all rows were read."""
         in_base = 0 if self.base is None else self.base.num_rows
         counts = [(self.rows, in_base)]
         if self.merge is not None:
@@ -197,19 +196,21 @@ def open_slice(
     sizes: Sequence[int] = (),
     compacts: bool = False,
 ) -> Iterator[SliceRows]:
-    """The slice, closed at the end of the block; its rows come with the columns of the new files but their name, merged
-    as by queries and by Hudi 0.15 (HoodieFileSliceReader): of base rows with one key the first alone. With `compacts`
-    as by compactions, of Hudi 0.15 each of them, and also where no log block counts. `sizes` are those of the log
-    files, else the storage is asked. Memory: a batch of rows; with log files that of the merge. Raises
-    StorageNotFoundError for a file that is gone, CorruptFileError for a broken one and for a corrupt log block of a
-    completed write (torn_tails; unless allowed), UnsupportedError, also for change operations.
+    """Opens the slice for the block. Its rows come with the columns of the new files except the file's name. They are
+    merged as by queries and by Hudi 0.15 (HoodieFileSliceReader): of base rows with one key only the first counts. With
+    `compacts` they are merged as by compactions, also where no log block counts; in Hudi 0.15 each of those base rows
+    counts then.
+
+    `sizes` are those of the log files, else the storage is asked. Memory: a batch of rows; with log files that of the
+    merge. Raises StorageNotFoundError for a file that is gone, CorruptFileError for a broken one and (unless allowed)
+    for a corrupt log block of a completed write (torn_tails), UnsupportedError, also for change operations.
     """
     names = planned.data_logs
     sizes = sizes or [storage.stat(join(planned.partition, name)).size for name in names]
     logs = [DataFile(planned.partition, name, size) for name, size in zip(names, sizes, strict=True)]
     logs.sort(key=lambda file: parse_log_file(file.name).scan_order)
-    # Hudi 0.15 ends the scan at a block newer than the last commit (AbstractHoodieLogRecordReader). Behind that of a
-    # pending write may be one of a completed write, which no reader would find any more.
+    # Hudi 0.15 ends the scan at a block newer than the last commit (AbstractHoodieLogRecordReader). This scan goes on:
+    # a block of a completed write may be behind that of a pending one, and no reader would find it any more.
     scan = scan_log_files(storage, logs, target.committed, latest_instant=AFTER_ALL, stop_at_newer=False)
     corrupt = pass_over_torn_tails(storage, scan, allow_lost=target.config.allow_corrupt_log_blocks)
     schema = rows_schema(target.files.schema, path=planned.file_id)

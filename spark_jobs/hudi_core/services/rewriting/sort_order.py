@@ -1,9 +1,10 @@
-"""The order of rows in a clustering, or in shards of an overwrite, as binary keys: that of their unsigned bytes.
+"""The order of rows in a clustering, or in shards of an overwrite, as binary keys that sort by their unsigned bytes.
 
 Linear: by the columns, one after the other, ascending and nulls first, as Spark sorts.
+
 z-order and hilbert: by the place on a space-filling curve through the ranks of the values among sampled ones
 (SpaceCurveSortingHelper, build method `sample`), so that columns of any type and spread count alike. The record key
-comes last: the order is total, and the same in every run, but for rows without meta columns, whose keys are null.
+comes last, so that the order is total and the same in every run, except for rows without meta columns.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.names import RECORD_KEY
 
 SORT_KEY: Final = "_airflow_hudi_sort_key"
-"""The column of merged_pieces that rows are in the order of."""
+"""The column that orders the rows of merged_pieces."""
 _CURVE_BITS: Final = 63
 _MOST_BITS: Final = 10
-"""Of one column on a curve: its values are told apart by up to 1023 sampled ones."""
+"""Bits of one column on a curve: up to 1023 sampled values tell its values apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """Columns, dotted where nested, and their layout. `bounds`, of a curve, are those that `sampled` makes."""
+    """The columns (dotted where nested) and the layout of an order. `sampled` makes the `bounds` of a curve."""
 
     columns: tuple[str, ...]
     layout: Layout = Layout.LINEAR
@@ -57,7 +58,7 @@ class SortOrder:
         return min(_MOST_BITS, _CURVE_BITS // max(1, len(self.columns)))
 
     def keys(self, batch: pa.RecordBatch) -> pa.Array:
-        """The key (binary) of each row. The batch has at least `read_columns`."""
+        """Returns the key (binary) of each row. The batch has at least `read_columns`."""
         columns = [_column(batch, name) for name in self.columns]
         record_keys = batch.column(batch.schema.get_field_index(RECORD_KEY)).cast(pa.binary()).fill_null(b"")
         if self.layout.is_linear or not self.bounds:
@@ -70,7 +71,7 @@ class SortOrder:
         return pc.binary_join_element_wise(*parts, record_keys, pa.scalar(b"", pa.binary()))
 
     def sampled(self, batch: pa.RecordBatch, weights: NDArray[np.float64]) -> SortOrder:
-        """This order with bounds that divide the rows of a sample, each with its weight, into equal parts."""
+        """Returns this order with bounds that divide the rows of a sample, each with its weight, into equal parts."""
         bounds = [_quantiles(_column(batch, name), weights, 2**self.bits - 1) for name in self.columns]
         row = pa.RecordBatch.from_arrays(
             [pa.ListArray.from_arrays([0, len(values)], values) for values in bounds],
@@ -83,7 +84,7 @@ class SortOrder:
 
 
 def interleaved(ranks: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
-    """The places on the z-curve of points with coordinates `ranks` (columns by rows) of so many bits."""
+    """Returns the places on the z-curve of points with coordinates `ranks` (columns by rows) of so many bits."""
     places = np.zeros(ranks.shape[1], np.uint64)
     for bit in range(bits - 1, -1, -1):
         for column in ranks:
@@ -92,7 +93,7 @@ def interleaved(ranks: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
 
 
 def hilbert(ranks: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
-    """The places on the Hilbert curve, as `interleaved` (J. Skilling, Programming the Hilbert curve, 2004)."""
+    """Returns places on the Hilbert curve, like `interleaved` (J. Skilling, Programming the Hilbert curve, 2004)."""
     axes = ranks.copy()
     one = np.uint64(1)
     for bit in range(bits - 1, 0, -1):
@@ -121,7 +122,7 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _sortable(column: pa.Array, name: str) -> pa.Array:
-    """Values as binary that sorts as they do and ends by itself, nulls first."""
+    """Returns the values as binary that sorts as they do and ends by itself, nulls first."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         valid = column.is_valid()
@@ -135,7 +136,7 @@ def _sortable(column: pa.Array, name: str) -> pa.Array:
 
 
 def _fixed(column: pa.Array, name: str) -> NDArray[np.uint8]:
-    """Values of a fixed width as bytes that sort as they do: rows by width; those of nulls are anything."""
+    """Returns values of a fixed width as bytes that sort as they do: rows by width. The bytes of nulls are anything."""
     kind, count = column.type, len(column)
     if pa.types.is_boolean(kind):
         return np.asarray(column.fill_null(False)).astype(np.uint8).reshape(count, 1)
@@ -171,7 +172,7 @@ def _big_endian(values: NDArray[np.uint64]) -> NDArray[np.uint8]:
 
 
 def _binary(data: NDArray[np.uint8]) -> pa.Array:
-    """Rows of bytes, all of one width, as a binary array."""
+    """Returns rows of bytes, all of one width, as a binary array."""
     count, width = data.shape
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     return pa.Array.from_buffers(
@@ -180,7 +181,7 @@ def _binary(data: NDArray[np.uint8]) -> pa.Array:
 
 
 def _quantiles(column: pa.Array, weights: NDArray[np.float64], most: int) -> pa.Array:
-    """`most` values that divide the weighted ones into equal parts, ascending, frequent ones several times."""
+    """Returns `most` values that divide the weighted ones into equal parts, ascending, frequent ones several times."""
     order = pc.sort_indices(column).to_numpy()
     order = order[np.asarray(column.is_valid())[order]]
     if not len(order):
@@ -191,7 +192,7 @@ def _quantiles(column: pa.Array, weights: NDArray[np.float64], most: int) -> pa.
 
 
 def _ranks(column: pa.Array, bounds: pa.Array) -> NDArray[np.uint64]:
-    """How many of the ascending `bounds` each value reaches; none where it is null."""
+    """Returns how many of the ascending `bounds` each value reaches; 0 where it is null."""
     both = pa.concat_arrays([bounds, column])
     order = pc.sort_indices(both).to_numpy()
     is_bound = order < len(bounds)
@@ -208,8 +209,8 @@ def _bounds(data: bytes) -> Sequence[pa.Array]:
 
 
 def merged_pieces(batches: Iterator[pa.RecordBatch], schema: pa.Schema, hold: int) -> Iterator[pa.Table]:
-    """The rows of sorted pieces in the order of their keys, with the columns of `schema`: what is below the next
-    piece's first key is final. `hold` bytes are taken together at least.
+    """Yields the rows of sorted pieces in the order of their keys, with the columns of `schema`. Rows below the next
+    piece's first key are final. Takes at least `hold` bytes together.
     """
     keyed = schema.append(pa.field(SORT_KEY, pa.binary()))
     waiting: list[pa.Table] = []
@@ -234,5 +235,5 @@ def by_key(rows: pa.Table) -> pa.Table:
 
 
 def place(keys: pa.Array, key: bytes) -> int:
-    """How many of the ascending keys are below `key`."""
+    """Returns how many of the ascending keys are below `key`."""
     return bisect.bisect_left(range(len(keys)), key, key=lambda at: keys[at].as_py())

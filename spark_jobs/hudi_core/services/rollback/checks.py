@@ -1,6 +1,6 @@
-"""Whether an instant may be rolled back: Hudi's rules (BaseRollbackActionExecutor), and further ones that prevent the
-loss of rows. What the metadata table no longer allows is in metadata_table/write/rollback.py. That it is a write at
-all: verb.py.
+"""Says whether an instant may be rolled back: by Hudi's rules (BaseRollbackActionExecutor), and by further ones that
+prevent the loss of rows. metadata_table/write/rollback.py says what the metadata table no longer allows. verb.py checks
+that the instant is a write at all.
 
 Hudi checks the order of commits only where the failed-writes policy is EAGER. A completed commit is checked under every
 policy: later commits were written on top of its rows.
@@ -41,8 +41,8 @@ _SERVICES: Final = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 
 @dataclass(frozen=True, slots=True)
 class RollbackInputs:
-    """What the rules go by, besides the timeline and the instant: the pending `clusterings` of layout 1; a `heartbeat`
-    file of the instant, left by a LAZY writer; `cleaned`: cleans of what its file groups held before.
+    """What the rules need besides the timeline and the instant. `clusterings` are the pending ones of layout 1.
+    `heartbeat`: the instant has a heartbeat file, left by a LAZY writer. `cleaned` are cleans of older files.
     """
 
     eager: bool
@@ -52,7 +52,7 @@ class RollbackInputs:
 
 
 def check_may_roll_back(timeline: Timeline, target: Instant, inputs: RollbackInputs) -> None:
-    """Raises TimelineError, saying what to do first, or UnsupportedError for an instant that another layout wrote."""
+    """Raises TimelineError that says what to do first, or UnsupportedError for an instant that another layout wrote."""
     saved = timeline.find(target.requested_time, Action.SAVEPOINT)
     if saved is not None and (saved.is_completed or target.is_completed):
         raise _refused(
@@ -95,7 +95,7 @@ def _is_later(instant: Instant, target: Instant) -> bool:
 
 
 def _check_order(timeline: Timeline, target: Instant, inputs: RollbackInputs) -> None:
-    """validateRollbackCommitSequence."""
+    """Raises an error where a later commit is completed or pending (validateRollbackCommitSequence)."""
     later = timeline.commits().last()
     if later is not None and later.requested_time > target.requested_time and not inputs.heartbeat:
         raise _refused(
@@ -114,7 +114,7 @@ def _check_pending(timeline: Timeline, target: Instant, inputs: RollbackInputs) 
     ]
     if others and (target.is_completed or others[-1].requested_time > target.requested_time):
         last = others[-1]
-        # That write may end by itself, which makes the rollback possible: unlike the other refusals, this one passes.
+        # That write may end by itself and make the rollback possible: unlike the other refusals, this one passes.
         raise ConflictError(
             f"{target.action} {target.requested_time} has {last.action} {last.requested_time} pending beside it",
             remedy=(
@@ -135,7 +135,7 @@ def _refused(target: Instant, why: str, remedy: str) -> TimelineError:
 
 
 def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *, dry_run: bool = False) -> None:
-    """Raises, before anything is written, where `target` may not be rolled back; ConflictError for a live writer."""
+    """Raises, before any write, where `target` may not be rolled back; ConflictError for a live writer."""
     if target.state is State.REQUESTED and is_planned(context, target):
         what = f"{target.action} {target.requested_time} is only planned: there is nothing to roll back"
         remedy = f"drop the plan: `hudictl unschedule TABLE {target.requested_time}`"
@@ -147,11 +147,11 @@ def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *
 
 
 def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
-    """Raises where these rules, or the metadata table's own, forbid a rollback of the instant."""
+    """Raises an error where these rules, or the metadata table's own, forbid a rollback of the instant."""
     try:
         check_may_roll_back(timeline, target, read_inputs(context, timeline, target))
     except HudiError as error:
-        error.path = error.path or context.active.path_of(target)  # which the rules, being pure, do not know
+        error.path = error.path or context.active.path_of(target)  # the rules, being pure, do not know it
         raise
     current = context.reloaded()
     check_not_initialized_since(current, target)
@@ -161,7 +161,7 @@ def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
 
 
 def check_not_initialized_since(context: TableContext, target: Instant) -> None:
-    """Raises TimelineError where partitions were initialized since `target` completed. Under the table lock."""
+    """Raises TimelineError where metadata partitions were initialized after `target`. Runs under the table lock."""
     if not target.is_completed or not context.has_metadata_table:
         return
     metadata_timeline = MetadataTimeline(context.storage, context.config)
@@ -188,7 +188,7 @@ def read_inputs(context: TableContext, timeline: Timeline, target: Instant) -> R
 
 def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = False) -> None:
     """Raises ConflictError where a writer of Hudi is at work on the instant."""
-    now = time.time if dry_run else None  # nothing is written then to read the storage's clock
+    now = time.time if dry_run else None  # a dry run writes nothing to read the storage's clock
     writer_heartbeats.refuse_live_writer(context.storage, target, HeartbeatConfig.of(context.options), now=now)
 
 
@@ -201,8 +201,8 @@ def cleans_since(
     kept: Collection[FileGroupId] = (),
     archived: Iterable[Instant] = (),
 ) -> tuple[str, ...]:
-    """The cleans, of the timeline and `archived`, after the instant that delete its replaced files, or the previous
-    slice of a file it wrote, unless that is of an instant in `going`. Of file groups in `kept` replaced files stay.
+    """Returns the later cleans, also `archived`, that delete its replaced files, or the previous slice of a file it
+    wrote. Previous slices of instants in `going` do not count. Files of file groups in `kept` stay.
     """
     metadata = failed_of(context, target).metadata
     if metadata is None:
@@ -222,7 +222,7 @@ def cleans_since(
 
 
 def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGroupId, str]]:
-    """File group and instant of each data file that a completed clean deleted, or the plan of a pending one names."""
+    """Yields file group and instant of each data file that a clean deleted, or that a pending one plans."""
     deleted: Mapping[str, Sequence[str]]
     if clean.is_completed:
         path = context.active.path_of(clean)
@@ -243,7 +243,7 @@ def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGro
 
 
 def _of_empty_plan(context: TableContext, clean: Instant) -> Mapping[str, Sequence[str]]:
-    """Nothing where no process can have started it. Raises CorruptFileError where one may have, or write it yet."""
+    """Returns no files, for a clean that cannot have started. Raises CorruptFileError where it may have."""
     path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
     if clean.state is State.REQUESTED and not may_be_written(context.active, path):
         return {}

@@ -1,4 +1,4 @@
-"""The plan of a rollback, carried out up to its completion: what a rollback and a restore have in common."""
+"""Carries out the plan of a rollback up to its completion. A rollback and a restore share this."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Guard = Callable[[Timeline, Instant], None]
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What went, or in a dry run would go: sizes of files in bytes by path, and requested times of instants."""
+    """What was removed, or would be in a dry run: sizes of files in bytes by path, and requested times of instants."""
 
     files: Mapping[str, int] = field(default_factory=dict, hash=False)
     instants: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ NOTHING: Final = Removed()
 
 
 class RollbackExecution:
-    """The pending rollback of one instant. Every method may be repeated by the next owner after a crash."""
+    """The pending rollback of one instant. The next owner may repeat every method after a crash."""
 
     def __init__(self, context: TableContext, rollback: str, owner: Owner) -> None:
         self._context = context
@@ -65,7 +65,7 @@ class RollbackExecution:
         content = self._active.read_requested(rollback, Action.ROLLBACK)
         self.plan: RollbackPlan = decode_rollback_plan(content, path=self._source)
         self._is_of_completed = is_of_completed(content, path=self._source)
-        # Before anything is claimed or written: a request that can't be followed refuses the plan as a whole.
+        # Before anything is claimed or written: one request that cannot be followed refuses the whole plan.
         failed, by_name = self.plan.instant, context.config.features.rollback_deletes_logs
         is_renamed = partial(is_named_after_another, self._storage, failed) if by_name else None
         requests = self.plan.requests
@@ -78,8 +78,8 @@ class RollbackExecution:
         return timeline.find(self.plan.instant, self.plan.action)
 
     def check(self, timeline: Timeline, rolled_back: Collection[str] = ()) -> None:
-        """Raises FormatError, naming the plan's file, for a log file to delete with rows of another completed instant
-        (used_log_file); `rolled_back` are those that a restore rolls back as well.
+        """Raises FormatError, naming the plan's file, where the plan deletes a log file with rows of another completed
+        instant (used_log_file). `rolled_back` are the instants that a restore rolls back as well.
         """
         used = used_log_file(self._context, timeline, self.plan.instant, self.steps, rolled_back)
         if used is not None:
@@ -89,15 +89,16 @@ class RollbackExecution:
 
     def begin(self, guard: Guard, *, restores: bool = False, keeps_plan: bool = False) -> None:
         """Makes the rollback inflight and the completed instant pending: nothing reads or builds on it from here on.
-        `guard` raises where the completed instant may not be rolled back.
+        `guard` raises an error where the completed instant may not be rolled back.
 
         A rollback that is only requested was planned for a pending write, unless a restore planned it (`restores`) or
-        its plan says that the write was completed (is_of_completed). When a pending one has completed since, its writer
-        lived: the plan is dropped and ConflictError raised. Without a restore, behind which no writer is at work, a
-        planned action never shows as one to run (_withhold). For a restore its inflight file goes first: an instant
-        that shows as requested beside its rollback was completed, and goes as a whole; one that is inflight keeps its
-        plan. In the rollback of an attempt (`keeps_plan`) a planned action that shows as requested gets inflight, and
-        so keeps its plan, too.
+        its plan says that the write was completed (is_of_completed). When a pending write has completed since, its
+        writer was alive: the plan is dropped and ConflictError raised.
+
+        Without a restore, a planned action never shows as one to run (_withhold). During a restore no writer is at
+        work. There the inflight file of a planned action goes first: an instant that shows as requested beside its
+        rollback was completed, and goes as a whole; one that is inflight keeps its plan. In the rollback of an attempt
+        (`keeps_plan`) a planned action that shows as requested becomes inflight, and so keeps its plan, too.
         """
         with self._context.lock(self._owner) as lock:
             timeline = self._active.load()
@@ -124,8 +125,8 @@ class RollbackExecution:
                 self._active.remove(target.requested_time, target.pending_action, State.COMPLETED)
 
     def _withhold(self, target: Instant) -> None:
-        """Makes a planned action a pending write, so that no writer with inline services takes up its plan; pending, as
-        blocks of another instant count. May be repeated.
+        """Makes a planned action a pending write, so that no writer with inline services takes up its plan. The write
+        is pending because log blocks of an instant that is not pending would count. May be repeated.
         """
         time_of, written_as = target.requested_time, completed_action(target.action)
         if is_planned(self._context, target):
@@ -169,15 +170,15 @@ class RollbackExecution:
 
 
 def is_planned(context: TableContext, instant: Instant) -> bool:
-    """Whether the instant has a plan that outlives an attempt at it: a compaction, a log compaction, a clustering."""
+    """Whether the instant has a plan that outlives an attempt at it: a compaction, a log compaction or a clustering."""
     is_compaction = instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION)
     return is_compaction or is_clustering(context.active, instant)
 
 
 def keeps_plan(context: TableContext, target: Instant) -> bool:
-    """Whether a rollback leaves the instant requested: a compaction or clustering that is inflight, and a log
-    compaction where its files go as a whole. A command block that rolls its blocks back would hide what another attempt
-    writes (HoodieTable.rollbackInflightLogCompaction).
+    """Whether a rollback leaves the instant requested. This holds for an inflight compaction or clustering, and for a
+    log compaction whose files are deleted as a whole. A command block that rolls its blocks back would hide what
+    another attempt writes (HoodieTable.rollbackInflightLogCompaction).
     """
     if target.state is not State.INFLIGHT or not is_planned(context, target):
         return False
@@ -185,9 +186,7 @@ def keeps_plan(context: TableContext, target: Instant) -> bool:
 
 
 def changes_of(stats: Sequence[RollbackStat]) -> FileChanges:
-    """What the metadata table must record: deleted files, log files of command blocks, and those of the failed instant
-    that are there.
-    """
+    """Returns what the metadata table must record: deleted files, command blocks, the failed instant's logs."""
     return FileChanges(
         {part.partition: {**part.kept_logs, **part.commands} for part in stats if part.commands},
         {part.partition: frozenset(part.deleted) for part in stats if part.deleted},
@@ -203,7 +202,7 @@ def request(context: TableContext, lock: TableLock, timeline: Timeline, target: 
 
 
 def encode_plan(context: TableContext, target: Instant, steps: Steps) -> bytes:
-    """The content of `<R>.rollback.requested` for these steps."""
+    """Returns the content of `<R>.rollback.requested` for these steps."""
     requests = []
     for step in steps:
         addresses = (plan_address(context.storage, join(step.partition, name)) for name in step.delete)

@@ -1,8 +1,8 @@
-"""Rolls back what an attempt at a planned instant left, so that the plan can be run again, or abandoned by `unschedule`
+"""Rolls back what an attempt at a planned instant left, so that the plan can be run again, or dropped by `unschedule`
 (HoodieTable.rollbackInflightCompaction).
 
-The requested file stays: a plan is sticky. What goes: the files of the instant, its markers, its deltacommit in the
-metadata table, its inflight file. A rollback instant on the data timeline records it, as real Hudi does. An attempt
+The requested file stays: a plan is sticky. The files of the instant, its markers, its deltacommit in the metadata table
+and its inflight file are removed. A rollback instant on the data timeline records that, as in real Hudi. An attempt
 that had decided to complete is never rolled back: transaction/commit.py completes it.
 """
 
@@ -42,7 +42,7 @@ class Leftovers:
 
 
 def find_leftovers(context: TableContext, instant: str, action: str, partitions: Iterable[str]) -> Leftovers:
-    """What attempts at `instant`, of a pending `action`, left in partitions and where markers are. Needs no claim."""
+    """Returns what attempts at `instant`, a pending `action`, left, and where markers are. Needs no claim."""
     publisher = context.metadata_publisher()
     return Leftovers(
         tuple(attempt_files(context, instant, action, partitions)),
@@ -52,7 +52,7 @@ def find_leftovers(context: TableContext, instant: str, action: str, partitions:
 
 
 def attempt_files(context: TableContext, instant: str, action: str, partitions: Iterable[str]) -> list[FileInfo]:
-    """Log files named after a compaction in version 6 are other writers', and those after a clustering in any."""
+    """Returns files of attempts: no log files named after a clustering, or in version 6 after a compaction."""
     logs = action not in REPLACING_ACTIONS and context.config.features.log_name_has_delta_commit
     marked = {marker.partition for marker in list_markers(context.storage, instant)}
     if action == Action.LOG_COMPACTION:
@@ -64,9 +64,9 @@ def attempt_files(context: TableContext, instant: str, action: str, partitions: 
 def roll_back_attempt(
     context: TableContext, instant: str, action: str, partitions: Iterable[str], claim: Claim
 ) -> tuple[str | None, dict[str, int]]:
-    """Rolls leftovers at `instant` back, under the caller's `claim` on it: the instant of the rollback, None where
-    nothing had to go, and sizes in bytes of the files that went, by path. May be repeated after a crash. In the end the
-    instant is requested, unless nothing but its inflight file was there.
+    """Rolls leftovers at `instant` back, under the caller's `claim` on it. Returns the instant of the rollback (None
+    where nothing had to go), and the sizes in bytes of the deleted files by path. May be repeated after a crash. In the
+    end the instant is requested, unless nothing but its inflight file was there.
     """
     if is_first_attempt(context, instant, action, claim) and not has_markers(context, instant):
         return None, {}
@@ -78,7 +78,7 @@ def roll_back_attempt(
         return None, removed
     steps = list(map(deletion_of, leftovers.files))
     if action == Action.LOG_COMPACTION and not context.config.features.rollback_deletes_logs:
-        # A rollback of version 6 deletes no log file. That of an attempt is the attempt's alone, and no reader sees it.
+        # A rollback of version 6 deletes no log file. An attempt's log file is its own, and no reader sees it.
         for info in leftovers.files:
             claim.check()
             context.storage.delete(info.path)
@@ -97,12 +97,12 @@ def roll_back_attempt(
 
 
 def has_markers(context: TableContext, instant: str) -> bool:
-    """Whether attempts at an instant left markers; one request."""
+    """Whether attempts at an instant left markers. Makes one request."""
     return bool(context.storage.list_tree(marker_folder(instant)))
 
 
 def is_first_attempt(context: TableContext, instant: str, action: str, claim: Claim) -> bool:
-    """Whether no attempt at an instant that nobody claimed before is left, by the timeline: every writer makes the
+    """Whether nobody claimed the instant before, and the timeline shows no attempt at it: every writer makes the
     instant inflight first, and a rollback makes it requested last. Without markers nothing was written, either.
     """
     if claim.epoch > 1:
@@ -117,7 +117,7 @@ def is_first_attempt(context: TableContext, instant: str, action: str, claim: Cl
 
 
 def _clean_up_behind(context: TableContext, instant: str, claim: Claim) -> None:
-    """Claims and markers of a rollback of `instant`, left by a run that died right after it had completed it."""
+    """Removes the claims and markers of a rollback of `instant` whose run died right after it had completed it."""
     timeline = context.active.load()
     for folder in context.storage.list_folders(CLAIMS):
         done = timeline.find(folder.rpartition("/")[2], Action.ROLLBACK)
@@ -128,8 +128,7 @@ def _clean_up_behind(context: TableContext, instant: str, claim: Claim) -> None:
 def _request(context: TableContext, instant: str, action: str, steps: list[RollbackStep], claim: Claim) -> str:
     with context.lock(claim.owner) as lock:
         claim.check()
-        # What a zombie wrote may be found when the plan waits already; a requested instant would go as a whole
-        # (RollbackExecution.begin).
+        # A zombie's files may be found at a requested instant, which would go as a whole (RollbackExecution.begin).
         context.active.to_inflight(instant, action)
         timeline = context.active.load()
         failed = timeline.find(instant, action)

@@ -1,6 +1,4 @@
-"""Which instants wait to be rolled back: rollbacks that died, and writes that did. Which of their files go:
-files_to_roll_back.py.
-"""
+"""Finds the instants to roll back: failed writes and dead rollbacks. files_to_roll_back.py says which files go."""
 
 from __future__ import annotations
 
@@ -30,8 +28,8 @@ from hudi_core.transaction.writer_heartbeats import (
 
 
 def pending_rollbacks(active: ActiveTimeline, timeline: Timeline) -> dict[str, str | None]:
-    """The requested times of the rollbacks to finish, oldest first, each with the instant that it rolls back; without
-    those of a restore: it finishes its own. None for a plan that cannot be read: such a rollback is dropped.
+    """Returns the requested times of the rollbacks to finish, oldest first, each with the instant that it rolls back.
+    Leaves out those of a restore: it finishes its own. None: the plan cannot be read; it is dropped.
     """
     pending = timeline.pending().of_actions(Action.ROLLBACK)
     if not pending.instants:
@@ -43,27 +41,27 @@ def pending_rollbacks(active: ActiveTimeline, timeline: Timeline) -> dict[str, s
 
 
 def pending_rollback_or_restore(active: ActiveTimeline, timeline: Timeline) -> tuple[Instant, str] | None:
-    """A pending restore or rollback that may roll completed writes back, and what to do about it; None without one."""
+    """Returns a pending rollback or restore of completed writes, and what to do about it; None without one."""
     restore = timeline.pending().of_actions(Action.RESTORE).last()
     if restore is not None:
         return restore, f"finish it: {finish_restore(restore_target(active, restore), restore.requested_time)}"
     try:
         rollbacks = pending_rollbacks(active, timeline)
-    except CorruptFileError:  # a plan that may still be written
+    except CorruptFileError:  # the plan may still be written
         rollbacks = {item.requested_time: "" for item in timeline.pending().of_actions(Action.ROLLBACK)}
     first = next((time for time, target in rollbacks.items() if target is not None), None)
     return None if first is None else (timeline.get(first, Action.ROLLBACK), "finish it: hudictl rollback TABLE")
 
 
 def restore_target(active: ActiveTimeline, restore: Instant) -> str:
-    """The commit that a pending restore goes back to; empty where its plan does not say: one of an old Hudi, or cut."""
+    """Returns the commit of a pending restore; empty where its plan, of an old Hudi or cut, does not say."""
     with suppress(StorageNotFoundError, CorruptFileError):
         return read_restore_plan(active, restore.requested_time).target
     return ""
 
 
 def finish_restore(target: str, restore: str, table: str = "TABLE") -> str:
-    """The way out of the pending `restore` to the commit `target`."""
+    """Returns how to finish the pending `restore` to the commit `target`."""
     if target:
         return f"hudictl restore {table} --instant {target}"
     return (
@@ -73,9 +71,9 @@ def finish_restore(target: str, restore: str, table: str = "TABLE") -> str:
 
 
 def dead_rollbacks(context: TableContext, timeline: Timeline, *, dry_run: bool = False) -> list[str]:
-    """Those of pending_rollbacks that no writer of Hudi may be at: ours, whose claim names the owner; of Hudi's those
-    whose heartbeat expired (1.2 makes one where it has several writers), and without one those that did not change for
-    `airflow_hudi.failed_writes.silent_minutes`; with the EAGER policy all.
+    """Returns those of pending_rollbacks that no writer of Hudi may be at: first ours, whose claim names the owner. Of
+    Hudi's rollbacks it takes those whose heartbeat expired (1.2 makes one where it has several writers), and those
+    without one that did not change for `airflow_hudi.failed_writes.silent_minutes`. With the EAGER policy it takes all.
     """
     pending = pending_rollbacks(context.active, timeline)
     if failed_writes_policy(context.options) is FailedWrites.EAGER:
@@ -83,7 +81,7 @@ def dead_rollbacks(context: TableContext, timeline: Timeline, *, dry_run: bool =
     foreign = [time for time, target in pending.items() if target is None or not _is_ours(context, time)]
     if not foreign:
         return [*pending]
-    # No rollback of Hudi 0.15 or 1.0 ever beats, whatever the policy's name says of writes.
+    # No rollback of Hudi 0.15 or 1.0 makes heartbeats, whatever the policy's name says of writes.
     heartbeats = heartbeats_of(context, timeline, read_only=dry_run, silent=60.0 * SILENT_MINUTES.read(context.options))
     changed = context.active.modified()
 
@@ -94,9 +92,9 @@ def dead_rollbacks(context: TableContext, timeline: Timeline, *, dry_run: bool =
 
 
 def failed_writes(context: TableContext, timeline: Timeline, *, dry_run: bool = False) -> list[Instant]:
-    """The pending writes that failed, newest first, by `hoodie.cleaner.policy.failed.writes`: LAZY, our default, takes
-    those whose heartbeat expired, or that had none and did not change for long (writer_heartbeats.silent_seconds);
-    EAGER all. Without those that a writer of Hudi may be rolling back (dead_rollbacks).
+    """Returns the pending writes that failed, newest first, by `hoodie.cleaner.policy.failed.writes`. LAZY, our
+    default, takes those whose heartbeat expired, and those without one that did not change for long
+    (writer_heartbeats.silent_seconds). EAGER takes all. Omits those that Hudi may be rolling back (dead_rollbacks).
     """
     policy = failed_writes_policy(context.options)
     if not any(pending_ingestion(context.active, timeline)):
@@ -112,7 +110,7 @@ def failed_writes(context: TableContext, timeline: Timeline, *, dry_run: bool = 
 
 
 def nothing_failed(context: TableContext, timeline: Timeline) -> str:
-    """Why there is nothing to roll back, and what would change it."""
+    """Says why there is nothing to roll back, and what would change that."""
     alive = next(iter(pending_rollbacks(context.active, timeline)), None)
     if alive is not None:
         return (
@@ -133,13 +131,13 @@ def nothing_failed(context: TableContext, timeline: Timeline) -> str:
 
 
 def dead_own_writes(context: TableContext, timeline: Timeline, *, dry_run: bool = False) -> list[Instant]:
-    """The pending overwrites of this engine whose owner is dead, newest first: they failed by any policy."""
+    """Returns the pending overwrites of this engine whose owner is dead, newest first. They failed by any policy."""
     ours = heartbeats_of(context, timeline, read_only=dry_run).ours
     return [item for item in reversed(timeline.pending().instants) if ours.get(item.requested_time)]
 
 
 def heartbeats_of(context: TableContext, timeline: Timeline, *, read_only: bool, silent: float = 0.0) -> Heartbeats:
-    """The writers' heartbeats, and who lives of the owners of our own pending writes; `read_only`: by this clock."""
+    """Returns writers' heartbeats, and live owners of our pending writes. `read_only`: by this machine's clock."""
     heartbeats = read_heartbeats(
         context.storage,
         HeartbeatConfig.of(context.options),

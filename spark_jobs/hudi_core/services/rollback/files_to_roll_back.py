@@ -1,11 +1,11 @@
-"""The files that a rollback removes, by the failed writer's markers or by listing (MarkerBasedRollbackStrategy,
-ListingBasedRollbackStrategy). Which writes are rolled back: failed_writes.py.
+"""Finds the files that a rollback removes, by the failed writer's markers or by listing (MarkerBasedRollbackStrategy,
+ListingBasedRollbackStrategy). failed_writes.py says which writes are rolled back.
 
-Files of the instant are deleted, from table version 8 on log files, too. Up to version 6 several instants share a log
+Files of the instant are deleted; from table version 8 on also log files. Up to version 6 several instants share a log
 file: there a rollback command block is appended (`shared_logs`).
 
-Without markers Hudi finds nothing and leaves files whose rows show once the instant is archived
-(containsOrBeforeTimelineStarts); this engine lists the storage, and reads log headers where Hudi's listing of version 6
+Without markers Hudi finds nothing, and leaves files whose rows show once the instant is archived
+(containsOrBeforeTimelineStarts). This engine lists the storage. It reads log headers where Hudi's listing of version 6
 relies on the writer's workload profile.
 """
 
@@ -37,11 +37,11 @@ from hudi_core.view.file_group import DataFile
 log = logging.getLogger(__name__)
 
 _READERS: Final = 16
-"""Log files that are looked into at a time."""
+"""How many log files are looked into at a time."""
 _NO_COMMIT: Final = "null"
-"""What a write stat of a new file group has for its previous commit (HoodieWriteStat.NULL_COMMIT)."""
+"""The previous commit in a write stat of a new file group (HoodieWriteStat.NULL_COMMIT)."""
 _PLANNED: Final = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
-"""Actions whose pending files say nothing of what was written; completed they have another name."""
+"""Actions whose pending files say nothing of what was written. When completed, they have another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class Failed:
 
 
 def failed_of(context: TableContext, instant: Instant) -> Failed:
-    """What the instant's file says of its writes; nothing for an empty file, a pending planned action, and an inflight
-    file that cannot be read: what it wrote is then found by its markers, or in all file groups.
+    """Returns what the instant's file says of its writes. It says nothing where it is empty, belongs to a pending
+    planned action, or is an inflight file that cannot be read: then markers or all file groups are searched.
     """
     if not instant.is_completed and (instant.state is State.REQUESTED or instant.action in _PLANNED):
         return Failed(instant)
@@ -81,10 +81,10 @@ def failed_of(context: TableContext, instant: Instant) -> Failed:
 def rollback_steps(
     context: TableContext, target: Instant, timeline: Timeline, *, restoring: bool = False
 ) -> list[RollbackStep]:
-    """The steps that roll back the files of `target`, sorted; none for an instant that was only requested.
+    """Returns the steps that roll back the files of `target`, sorted; none for an instant that was only requested.
 
     A compaction that was completed, or that a restore removes (`restoring`), is deleted with its whole slice. In
-    version 6 the log files on top of it carry its instant; they would become the newest slice after archival
+    version 6 the log files on top of it carry its instant. They would become the newest slice after archival
     (HoodieTimeline.containsOrBeforeTimelineStarts), as happens in Hudi.
     """
     failed = failed_of(context, target)
@@ -98,7 +98,7 @@ def rollback_steps(
 
 
 def plan_rollback(context: TableContext, timeline: Timeline, target: Instant) -> list[RollbackStep]:
-    """Raises TimelineError where log files would go that hold rows of another completed instant (used_log_file)."""
+    """Returns the steps. Raises TimelineError for log files with rows of another completed instant (used_log_file)."""
     steps = rollback_steps(context, target, timeline)
     used = used_log_file(context, timeline, target.requested_time, steps)
     if used is not None:
@@ -140,8 +140,8 @@ def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]
         elif isinstance(parsed, LogFileName):
             info = listed.get(marker.partition, {}).get(marker.file_name)
             if info is not None:
-                # A writer that dies as it creates a log file leaves no byte. Hudi runs no such plan: it passes the
-                # plan's size to its metadata table, where it must be positive (MarkerBasedRollbackStrategy stubs 1).
+                # A writer that dies as it creates a log file leaves no byte. Hudi does not run a plan with size 0: it
+                # passes the size to its metadata table, which refuses 0 (MarkerBasedRollbackStrategy stubs 1).
                 sizes = appended.setdefault((marker.partition, parsed.file_id, parsed.instant), {})
                 sizes[marker.file_name] = max(info.size, 1)
         else:
@@ -163,7 +163,7 @@ def _is_log_of(info: FileInfo, base: BaseFileName) -> bool:
 def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, restoring: bool) -> Iterator[RollbackStep]:
     shared_logs = not context.config.features.rollback_deletes_logs
     base_files_only = shared_logs and failed.is_compaction and not restoring and not failed.instant.is_completed
-    # Those that may have given their name to log files of the instant (is_named_after_another).
+    # The clusterings that may have given their name to log files of the instant (is_named_after_another).
     replacing = Timeline() if shared_logs else timeline.of_actions(*REPLACING_ACTIONS)
     clusterings = frozenset(item.requested_time for item in replacing if item.requested_time < failed.time)
     for partition, files in list_partitions(context.storage, _partitions(context, failed, timeline)):
@@ -184,7 +184,7 @@ def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, resto
 
 
 def _partitions(context: TableContext, failed: Failed, timeline: Timeline) -> list[str]:
-    """A completed commit names its partitions; a pending one may have more than its profile says."""
+    """Returns the partitions to list. A pending write may have more partitions than its profile says."""
     if failed.instant.is_completed and failed.metadata is not None and failed.metadata.operation_type is not None:
         failed.metadata.check_paths(source=context.active.path_of(failed.instant))
         return sorted(failed.metadata.partition_to_write_stats)
@@ -192,8 +192,8 @@ def _partitions(context: TableContext, failed: Failed, timeline: Timeline) -> li
 
 
 def _blocks_to_roll_back(context: TableContext, failed: Failed, timeline: Timeline) -> Iterator[RollbackStep]:
-    """Table version 6: the log files of older slices that hold blocks of the instant (getRollbackRequestToAppend), by
-    their headers. Its metadata or profile names the file groups; without one every one may be concerned.
+    """Yields steps for the log files of older slices that hold blocks of the instant by their headers, in table version
+    6 (getRollbackRequestToAppend). The instant's metadata or profile names the file groups; else all are.
     """
     view = context.view(timeline, "off")
     stats = None if failed.metadata is None else failed.metadata.partition_to_write_stats
@@ -215,7 +215,7 @@ def _blocks_to_roll_back(context: TableContext, failed: Failed, timeline: Timeli
 
 
 def _files_with_blocks(context: TableContext, files: Iterable[DataFile], instant: str, *, torn: bool) -> dict[str, int]:
-    """Log files with blocks of `instant`, and their sizes; with `torn` also those with a damaged block."""
+    """Returns log files with blocks of `instant`, and their sizes; with `torn` also those with a damaged block."""
     return {file.name: file.size for file in files if _has_block(context, file, instant, torn)}
 
 
@@ -233,7 +233,7 @@ def _has_block(context: TableContext, file: DataFile, instant: str, torn: bool) 
 
 
 def sizes_of(context: TableContext, steps: Iterable[RollbackStep]) -> Mapping[str, int]:
-    """The files that `steps` delete and that are there now, by path, with their sizes in bytes."""
+    """Returns the files that `steps` delete and that are there now, by path, with their sizes in bytes."""
     deleted = {(step.partition, name) for step in steps for name in step.delete}
     listed = list_partitions(context.storage, {partition for partition, _ in deleted})
     return {info.path: info.size for partition, files in listed for info in files if (partition, info.name) in deleted}
@@ -246,8 +246,8 @@ def used_log_file(
     steps: Iterable[RollbackStep],
     rolled_back: Collection[str] = (),
 ) -> str | None:
-    """The path of a log file that `steps`, which roll back `instant`, delete although it holds rows of another
-    completed instant that is none of `rolled_back`; None where there is none.
+    """Returns the path of a log file that `steps`, which roll back `instant`, delete although it holds rows of another
+    completed instant. Instants in `rolled_back` do not count. Returns None where there is no such file.
 
     In layout 1 other writers append to the slice that a log file is named after. Real Hudi plans to delete the logs of
     a compaction's slice while no later deltacommit is completed (ListingBasedRollbackStrategy).

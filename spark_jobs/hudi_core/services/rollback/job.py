@@ -1,4 +1,4 @@
-"""Rollback: any run ends a pending one under its instant (HUDI-3556); left, it can stop metadata table compactions."""
+"""Runs rollbacks. Any run ends a pending one under its instant (HUDI-3556): it can stop metadata table compactions."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 
 class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
-    """Rolls one instant back; behind a completed rollback it only cleans up. One whose plan cannot be read is taken off
-    the timeline: what it was to roll back is complete still, or pending and rolled back anew.
+    """Rolls one instant back. After a completed rollback, only cleans up. A rollback whose plan cannot be read is taken
+    off the timeline: its target is still complete, or pending and rolled back anew.
 
     claim → inflight and unpublish (short lock) → remove files → complete (lock: metadata table, the instant's own
     files, the rollback) → clean up
@@ -42,8 +42,8 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
     revisits = True
 
     def __init__(self, run: Run, *, fenced_by: Claim | None = None, extra: Steps = ()) -> None:
-        """`fenced_by` is the caller's claim on the instant that goes, who removes its markers and inflight file;
-        without one the instant is claimed here (fenced). `extra` are files that the plan does not name.
+        """`fenced_by` is the caller's claim on the instant that goes; then the caller removes its markers and inflight
+        file. Without one the instant is claimed here (fenced). `extra` are files that the plan does not name.
         """
         super().__init__(run)
         self._is_fenced = fenced_by is not None
@@ -51,11 +51,11 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         self._extra = extra
         self._stays = False
         self.is_dropped = False
-        """Whether the rollback is taken off the timeline, as its plan cannot be read (rollback_target)."""
+        """Whether the rollback is taken off the timeline because its plan cannot be read (rollback_target)."""
 
     @cached_property
     def _execution(self) -> RollbackExecution:
-        """Of the plan, which is read behind `find`: a rollback that the timeline does not hold has none."""
+        """The plan's execution, read after `find`: a rollback that the timeline does not hold has none."""
         return RollbackExecution(self.context, self.instant, self.owner)
 
     @property
@@ -67,11 +67,11 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         return Removed(self._execution.removed, () if self._stays else (self.failed,))
 
     def plan(self, timeline: Timeline) -> RollbackExecution | None:
-        """Checked whole; None where it cannot be read. Raises TimelineError while a restore is pending, FormatError for
-        a plan whose instant is archived: its files hold rows.
+        """Returns the checked plan; None where it cannot be read. Raises TimelineError while a restore is pending,
+        FormatError for a plan whose instant is archived, because its files hold rows.
         """
         pending = timeline.pending().of_actions(Action.RESTORE).last()
-        if pending is not None:  # it finishes its own rollbacks, and needs the others to be completed before it starts
+        if pending is not None:  # it finishes its own rollbacks, and needs the others completed before it starts
             what = f"restore {pending.requested_time} is not finished"
             remedy = f"finish it: {finish_restore(restore_target(self.active, pending), pending.requested_time)}"
             raise TimelineError(what, remedy=remedy)
@@ -93,14 +93,14 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         return self.context.history().commit(self.failed) is not None
 
     def fence(self, stack: ExitStack) -> None:
-        """Keeps a run of ours from completing the instant that goes."""
+        """Keeps a run of this engine from completing the instant that goes."""
         if self._is_fenced or self.is_dropped:
             return
         target = self._execution.target(self.active.load())
         claim = stack.enter_context(fenced(self.context, self.failed, target, self.owner))
         if claim is None:
             return
-        # One that is only requested is dropped by RollbackExecution.begin: Hudi would roll back what it names.
+        # RollbackExecution.begin drops a rollback that is only requested: Hudi would roll back its target.
         if claim.completed is not None and self.find(self.active.load()).state is not State.REQUESTED:
             raise ConflictError(
                 f"an earlier run had decided to complete {self._execution.plan.action} {self.failed}, and so it is "
@@ -114,7 +114,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
             plan.begin(partial(guard, self.context), keeps_plan=self._is_fenced)
 
     def execute(self, plan: RollbackExecution | None, held: Claim) -> Completion[RollbackMetadata] | None:
-        """Removes the files. A rollback is requests to the storage and no work on rows: the engine has none of it."""
+        """Removes the files. A rollback makes storage requests and handles no rows, so it needs no engine."""
         held.check()
         if plan is None:
             with self.context.lock(self.owner) as lock:
@@ -130,7 +130,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         return Completion(encode_rollback_metadata(metadata), metadata, publish)
 
     def _publish(self, epoch: int, changes: FileChanges, _: CheckOwner) -> None:
-        """The metadata table first; then the instant leaves the timeline, while the rollback still says why."""
+        """Updates the metadata table first. Then the instant leaves the timeline, while the rollback still says why."""
         if self._target_claim is not None:
             self._target_claim.check()
         publisher = self.context.reloaded().metadata_publisher(epoch)
@@ -148,8 +148,8 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         self.clean_up_completed(decided=True)
 
     def clean_up_completed(self, *, decided: bool) -> None:
-        """Markers last: by them the next run finds remaining files. A plan that stayed is not touched after an earlier
-        rollback: it may be running again, or was run again and is archived.
+        """Removes the markers last: by them the next run finds remaining files. After an earlier rollback, does not
+        touch a plan that stayed: it may be running again, or was run again and is archived.
         """
         target = self._execution.target(self.active.load())
         delete_markers(self.storage, self.instant)
@@ -168,7 +168,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
             self.storage.delete(f"{HUDI_HEARTBEATS}/{self.failed}")
 
     def _delete_late_files(self) -> None:
-        """Files that a writer presumed dead wrote since (hudi#18783); not of a compaction, whose logs others write."""
+        """Deletes late files of a writer presumed dead (hudi#18783). Not for a compaction, whose logs others write."""
         partitions = {request.partition for request in self._execution.plan.requests}
         for info, _ in files_of(self.storage, self.failed, partitions):
             log.warning("%s was written after its instant had been rolled back: deleted", info.path)
@@ -180,7 +180,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
                 publisher.roll_back(self.failed, self.instant)
 
     def forget(self) -> None:
-        """The claims of the instant that went as well. Those of a plan that stays are kept: later epochs count on."""
+        """Deletes also the removed instant's claims. Keeps those of a plan that stays: later epochs count on."""
         if self._target_claim is None or self._is_fenced:
             return
         target = self._execution.target(self.active.load())
@@ -188,12 +188,12 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
             forget_claims(self.storage, self.failed)
 
     def refused(self) -> None:
-        """A rollback whose plan was dropped is never run again."""
+        """Deletes the claims of a rollback whose plan was dropped, because it is never run again."""
         if self.active.load().find(self.instant, Action.ROLLBACK) is None:
             forget_claims(self.storage, self.instant)
 
     def result(self, done: RollbackMetadata | None, seconds: float) -> InstantResult:
-        """What was done, also when it was done before."""
+        """Returns what was done, also when it was done before."""
         if self.is_dropped:
             return InstantResult(self.instant, Action.ROLLBACK, REMOVED, seconds=seconds)
         if done is None:
@@ -211,7 +211,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         )
 
     def _recorded(self) -> RollbackMetadata:
-        """What the completed file says; that nothing was deleted where a crash emptied or cut it."""
+        """Returns what the completed file says; where a crash emptied or cut it, that nothing was deleted."""
         done = self.find(self.active.load())
         try:
             return decode_rollback_metadata(self.active.read_details(done), path=self.active.path_of(done))
@@ -223,7 +223,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
 def run_rollback(
     context: TableContext, rollback: str, owner: Owner, *, fenced_by: Claim | None = None, extra: Steps = ()
 ) -> RollbackJob:
-    """Runs the rollback at `rollback`. Raises ConflictError while another process runs it, TimelineError as `guard`."""
+    """Runs the rollback. Raises ConflictError while another process runs it, TimelineError like `guard`."""
     job = RollbackJob(Run(context, rollback, owner), fenced_by=fenced_by, extra=extra)
     run_instant(job)
     return job
@@ -231,9 +231,9 @@ def run_rollback(
 
 @contextmanager
 def fenced(context: TableContext, instant: str, target: Instant | None, owner: Owner) -> Iterator[Claimed | None]:
-    """Holds the claim on an instant to be rolled back, `target` on the timeline, where this engine claimed it or may be
-    running it; also on a completed compaction or clustering, which is pending meanwhile: so it is no live write. Raises
-    ConflictError while a run of ours may be alive.
+    """Holds the claim on an instant to be rolled back (`target` on the timeline), where this engine claimed it or may
+    be running it. Also holds one on a completed compaction or clustering: it is pending meanwhile, and the claim keeps
+    it from counting as a live write. Raises ConflictError while a run of this engine may be alive.
     """
     is_claimed = current_claim(context.storage, instant) is not None
     if not is_claimed and (target is None or not is_planned(context, target)):

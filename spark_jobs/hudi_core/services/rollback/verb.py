@@ -1,5 +1,5 @@
-"""`rollback`: one instant goes, or the next one that has to; as a verb and as a service. Only writes can be rolled
-back; which of them: checks.py.
+"""`rollback`: rolls back one instant, the named or the next one that has to go; as a verb and as a service. Only writes
+can be rolled back; checks.py says which of them.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ from hudi_core.transaction.owner import Owner
 
 @dataclass(frozen=True, slots=True)
 class RollbackResult:
-    """`instant` is the rollback's own, None in a dry run and where only the timeline changed; `target` what it rolled
-    back. `reason` says why nothing was rolled back; `target` is None then, but in a dry run where a run would complete
-    it.
+    """The result of a rollback. `instant` is the rollback's own, if any. `target` is what it rolled back. `reason` says
+    why nothing was rolled back; then `target` is None, except in a dry run where a run would complete it.
     """
 
     instant: str | None
@@ -50,7 +49,7 @@ class RollbackResult:
 
     @property
     def outcome(self) -> str | None:
-        """For the log of a run that rolls failed writes back."""
+        """The text for the log of a run that rolls failed writes back."""
         return self.reason or f"the failed write {self.target} was rolled back"
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,12 +59,12 @@ class RollbackResult:
 def clean_failed_writes(
     context: TableContext, owner: Owner, *, only_ours: bool = False, dry_run: bool = False
 ) -> list[RollbackResult]:
-    """Finishes the pending rollbacks without an owner, then rolls failed writes back, newest first; results in that
-    order. `only_ours` takes the writes of this engine alone. One that completes meanwhile is kept; its result has a
-    reason. With `dry_run` nothing is written. Errors as of `rollback`; rollbacks completed before an error remain.
+    """Finishes the pending rollbacks without an owner, then rolls failed writes back, newest first. Returns the results
+    in that order. `only_ours` takes only the writes of this engine. A write that completes meanwhile is kept; its
+    result has a reason. With `dry_run` nothing is written. Raises as `rollback`, after completed rollbacks.
     """
     if not dry_run:
-        # Who completes a write forgets its claim, and would count as dead behind an older look.
+        # Whoever completes a write deletes its claim, and would count as dead by an older look.
         look_again(context.storage)
     pending = dead_rollbacks(context, context.active.load(), dry_run=dry_run)
     results = [rollback(context, instant, owner, dry_run=dry_run) for instant in pending]
@@ -79,13 +78,12 @@ def rollback(
     context: TableContext, instant: str | None, owner: Owner, *, dry_run: bool = False, unless_completed: bool = False
 ) -> RollbackResult:
     """Rolls `instant` back: a write that failed, an attempt at a compaction or clustering, or the newest completed
-    commit. None: a pending rollback is finished, else the newest write that failed goes (failed_writes.py). A pending
+    commit. None: finishes a pending rollback, or else rolls back the newest failed write (failed_writes.py). A pending
     rollback, of `instant` or named by it, is finished under its own instant; a completed one is only cleaned up. With
-    `dry_run` nothing is written. With `unless_completed` a write that has completed stays, unless its rollback is
-    inflight.
+    `dry_run` nothing is written. `unless_completed` keeps a completed write without inflight rollback.
 
     Raises ConfigError for an instant that the timeline does not hold, TimelineError (checks.py) when it may not be
-    rolled back, ConflictError while it is at work or being rolled back elsewhere.
+    rolled back, ConflictError while a writer is at work on it or another process rolls it back.
     """
     if not dry_run:
         look_again(context.storage)
@@ -121,7 +119,7 @@ def _roll_back(
         return _kept(target)
     if target.state is State.REQUESTED and is_planned(context, target) and not dry_run:
         done = _completed_rollback_of(context, timeline, instant)
-        if done is not None:  # by a run that may have died right after it
+        if done is not None:  # a run may have died right after that
             return replace(_back_to_requested(context, target, owner), instant=done, reason="it was rolled back before")
     if dry_run:
         return _would_roll_back(context, timeline, target)
@@ -174,7 +172,7 @@ def _dropped(rollback: str) -> RollbackResult:
 
 
 def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> RollbackResult:
-    """What an attempt left goes, under our claim; the claim stays, so that later epochs count on."""
+    """Removes what an attempt left, under our claim. The claim stays, so that later epochs count on."""
     instant, action = target.requested_time, target.pending_action
     with claimed(context, instant, owner) as claim:
         if target.state is State.INFLIGHT:
@@ -198,7 +196,7 @@ def _completed_rollback_of(context: TableContext, timeline: Timeline, instant: s
 
 
 def _write_at(context: TableContext, timeline: Timeline, time: str) -> Instant | None:
-    """The write requested at `time`. Raises ConfigError when only other actions are there."""
+    """Returns the write requested at `time`, or None. Raises ConfigError when only other actions are there."""
     at_time = [item for item in timeline if item.requested_time == time and item.action != Action.SAVEPOINT]
     write = next((item for item in at_time if item.action in WRITE_ACTIONS), None)
     if write is None and at_time:
@@ -209,9 +207,9 @@ def _write_at(context: TableContext, timeline: Timeline, time: str) -> Instant |
 
 
 def request_rollback(context: TableContext, target: Instant, owner: Owner) -> str:
-    """The requested time of the rollback of `target`: a pending one, else one that is requested now. Raises as
-    check_rollback, and ConflictError when the instant moved on. That of a completed commit says so in its plan, and is
-    inflight at once: else it must not roll back what had not completed when it was planned (RollbackExecution.begin).
+    """Returns the requested time of the rollback of `target`: a pending one, or one that is requested now. Raises the
+    errors of check_rollback, and ConflictError when the instant has changed. The rollback of a completed commit says so
+    in its plan, and is inflight at once: other plans take no completed write (RollbackExecution.begin).
     """
     with context.lock(owner) as lock:
         timeline = context.active.load()
@@ -232,7 +230,7 @@ def request_rollback(context: TableContext, target: Instant, owner: Owner) -> st
 
 
 def _completed_now(context: TableContext, instant: str, owner: Owner) -> bool:
-    """Whether a dead run had decided to complete the instant, done here. Raises ConflictError for a live one."""
+    """Whether this call completes the instant, as a dead run decided. Raises ConflictError for a live run."""
     storage = context.storage
     if current_claim(storage, instant) is None or (has_let_go(storage, instant) and not is_decided(storage, instant)):
         return False
@@ -241,7 +239,7 @@ def _completed_now(context: TableContext, instant: str, owner: Owner) -> bool:
 
 
 def _decided(target: Instant) -> str:
-    """Why a dry run rolls `target` back no more."""
+    """Says why a dry run does not roll `target` back."""
     decided = f"an earlier run had decided to complete {target.action} {target.requested_time}"
     return f"{decided}: a run completes it, and its rows stay"
 
@@ -258,7 +256,7 @@ class RollbackService(Service):
         return dead_rollbacks(context, timeline, dry_run=True)
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """One at a time. A write that had decided to complete is completed: Hudi's writers would take its rows away."""
+        """Plans one rollback at a time. Completes a write that decided so: Hudi's writers would remove its rows."""
         timeline = context.active.load()
         pending = dead_rollbacks(context, timeline, dry_run=dry_run)
         if pending:

@@ -1,8 +1,8 @@
 """The Avro files of a clean: the plan (HoodieCleanerPlan) and what was done (HoodieCleanMetadata).
 
-A plan names files by the absolute paths of its writer, and each of them is going to be deleted. So a path is never
-followed: only the file's name counts, which must be that of a base or log file, and the folder before it must end in
-the partition that it is listed under (content.py, model/partition.py).
+A plan names files by the absolute paths of its writer, and all these files will be deleted. So no path is followed.
+Only the file's name counts: it must be that of a base or log file, and the folder before it must end in the partition
+that lists it (content.py, model/partition.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PLAN_VERSION: Final = 2
 """Plans of version 2 hold full paths, plans of version 1 file names in another field (CleanPlanV2MigrationHandler)."""
 METADATA_VERSION: Final = 2
 SAVEPOINTED_KEY: Final = "savepointed_timestamps"
-"""Extra metadata of a clean: the savepoints when it was planned, by commas (CleanerUtils.SAVEPOINTED_TIMESTAMPS)."""
+"""Extra metadata of a clean: the savepoints at its planning, joined by commas (CleanerUtils.SAVEPOINTED_TIMESTAMPS)."""
 
 _REMEDY: Final = "the plan does not fit this table: find out which process wrote it before it is run"
 
@@ -47,9 +47,9 @@ class RetainedInstant:
 
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
-    """What a clean deletes: by partition path, plain names of base and log files. `last_completed` is the last
-    completed commit when it was planned, `""` for none. `dropped_partitions` go as a whole. `earliest` is None by file
-    versions.
+    """What a clean deletes: plain names of base and log files, by partition path. `last_completed` is the last
+    completed commit at the planning, `""` for none. `dropped_partitions` are deleted as a whole. `earliest` is None
+    when the policy keeps file versions.
     """
 
     policy: str
@@ -66,7 +66,7 @@ class CleanPlan:
 
 @dataclass(frozen=True, slots=True)
 class CleanedPartition:
-    """What was deleted in one partition: plain names. `is_deleted`: the partition itself was deleted."""
+    """What was deleted in one partition, in plain names. `is_deleted` says that the partition itself was deleted."""
 
     files: tuple[str, ...]
     is_deleted: bool = False
@@ -87,7 +87,7 @@ class CleanMetadata:
 
 @dataclass(frozen=True, slots=True)
 class LastClean:
-    """What planning needs of the last completed clean. Texts are empty where its metadata does not have them."""
+    """What planning needs of the last completed clean. Texts are empty when its metadata lacks them."""
 
     requested_time: str
     earliest: str
@@ -96,7 +96,7 @@ class LastClean:
 
 
 def encode_clean_plan(plan: CleanPlan, address: Callable[[str], str]) -> bytes:
-    """The content of `<T>.clean.requested`; `address` makes the full path, which Hudi follows, of a table path."""
+    """Returns the content of `<T>.clean.requested`. `address` makes the full path, for Hudi, of a table path."""
 
     def located(partition: str, name: str) -> dict[str, Any]:
         return {"filePath": address(join(partition, name)), "isBootstrapBaseFile": False}
@@ -161,7 +161,7 @@ def _names(partition: str, items: Any, *, path: str) -> tuple[str, ...]:
 
 
 def _data_file(item: Any, partition: str, path: str) -> str:
-    """The name of a file to delete; `item` is its path in a record (version 2) or alone (version 1)."""
+    """Returns the name of a file to delete. `item` is its path, in a record (version 2) or alone (version 1)."""
     value = item.get("filePath") if isinstance(item, dict) else item
     if not isinstance(value, str):
         raise CorruptFileError(f"a file of partition {partition!r} has no path", path=path)
@@ -175,7 +175,7 @@ def _data_file(item: Any, partition: str, path: str) -> str:
 
 
 def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
-    """The content of the completed file; files that were missing before count as well (CleanActionExecutor of 1.2)."""
+    """Returns the completed file's content. Files that were missing count as well (CleanActionExecutor of 1.2)."""
     return write_large_record(
         load_schema("HoodieCleanMetadata"),
         {
@@ -209,7 +209,7 @@ def _cleaned(partition: str, policy: str, done: CleanedPartition) -> dict[str, A
 
 
 def decode_last_clean(data: bytes, requested_time: str, *, path: str) -> LastClean:
-    """Where the next clean starts, from the completed file of a clean. Raises CorruptFileError naming `path`."""
+    """Returns where the next clean starts, by the completed file of a clean. Raises CorruptFileError naming `path`."""
     _, raw = read_large_record(data, path=path, maps={"partitionMetadata": lambda partition, done: None})
     earliest = _earliest_retained(raw, path)
     saved = text_map(raw, "extraMetadata", path=path).get(SAVEPOINTED_KEY, "")
@@ -219,7 +219,7 @@ def decode_last_clean(data: bytes, requested_time: str, *, path: str) -> LastCle
 
 @dataclass(frozen=True, slots=True)
 class RemovedFiles:
-    """A clean's earliest commit to retain, the files it deleted or tried to, by partition, and its policy, or `""`."""
+    """A clean's earliest commit to retain, the files that it tried to delete, by partition, and its policy, or `""`."""
 
     earliest: str
     files: Mapping[str, tuple[str, ...]]
@@ -227,14 +227,14 @@ class RemovedFiles:
 
 
 def decode_removed_files(data: bytes, *, path: str) -> RemovedFiles:
-    """From a clean's completed file. Raises CorruptFileError naming `path`."""
+    """Returns the removed files from a clean's completed file. Raises CorruptFileError naming `path`."""
     removed = partial(_removed, path=path)
     _, raw = read_large_record(data, path=path, maps={"partitionMetadata": lambda partition, done: removed(done)})
     return _all_removed(raw, raw["partitionMetadata"], path)
 
 
 def removed_files_of(raw: dict[str, Any], *, path: str) -> RemovedFiles:
-    """From the archived metadata of a clean. Raises CorruptFileError naming `path`."""
+    """Returns the removed files from the archived metadata of a clean. Raises CorruptFileError naming `path`."""
     done = record_map(raw, "partitionMetadata", path=path)
     return _all_removed(raw, {key: _removed(item, path=path) for key, item in done.items()}, path)
 

@@ -32,7 +32,7 @@ SCHEMA_KEY: Final = "schema"
 _KEYS: Final = ("partitionToWriteStats", "compacted", "extraMetadata", "operationType", "partitionToReplaceFileIds")
 _STATS: Final = frozenset({"partitionToWriteStats"})
 _LARGE: Final = 1 << 20
-"""Bytes of a commit file from which on it takes a tenth of a second to pass over its write stats."""
+"""From this many bytes on, passing over the write stats of a commit file takes a tenth of a second."""
 _large: dict[bytes, CommitMetadata] = {}
 
 OVERWRITES: Final = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
@@ -56,8 +56,8 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """One commit's metadata: by partition path, the stats of the files written there, and the file ids that the commit
-    replaced; None for every action but replacecommit. `extra` holds top-level members that Hudi 0.15 does not know.
+    """One commit's metadata, by partition path: the stats of the files written there, and the file ids that the commit
+    replaced (None for every action but replacecommit). `extra` holds top-level members that Hudi 0.15 does not know.
     """
 
     partition_to_write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class CommitMetadata:
 
     @property
     def schema_text(self) -> str | None:
-        """The Avro schema text that the commit carries; None when it carries none."""
+        """The Avro schema text of the commit, or None."""
         return self.extra_metadata.get(SCHEMA_KEY) or None
 
     def write_stats(self) -> Iterator[WriteStat]:
@@ -77,7 +77,7 @@ class CommitMetadata:
             yield from stats
 
     def replaced_file_groups(self) -> Iterator[FileGroupId]:
-        """The file groups that this commit replaced. For comparing only: the names are unchecked."""
+        """Yields the file groups that this commit replaced. They are for comparing only: the names are unchecked."""
         for partition, file_ids in (self.replaced_file_ids or {}).items():
             for file_id in file_ids:
                 yield FileGroupId(partition, file_id)
@@ -93,10 +93,12 @@ class CommitMetadata:
 
 
 def decode_commit(data: bytes, *, path: str, stats: bool = True) -> CommitMetadata:
-    """Empty bytes are empty metadata. Without `stats`, which are most of the cost, there are none. CorruptFileError."""
+    """Decodes a commit file. Empty bytes are empty metadata. Without `stats`, write stats, which are most of the cost,
+    are left out. Raises CorruptFileError.
+    """
     if stats:
         return commit_of(decode_any(data, path=path), path=path)
-    # What one verb asks of a table's newest commit several times is decoded once; the content is the key.
+    # One verb may decode a table's newest commit several times: it is kept, with its content as the key.
     digest = blake2b(data).digest() if len(data) >= _LARGE else b""
     commit = _large.get(digest)
     if commit is None:
@@ -108,7 +110,7 @@ def decode_commit(data: bytes, *, path: str, stats: bool = True) -> CommitMetada
 
 
 def commit_of(raw: dict[str, Any], *, path: str) -> CommitMetadata:
-    """The metadata of a commit file's members, also of the layout 1 archive. Raises CorruptFileError naming `path`."""
+    """Returns the metadata of a commit's members, also of the layout 1 archive. Raises CorruptFileError with `path`."""
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for partition, items in member(raw, "partitionToWriteStats", dict, path=path, default={}).items():
         if not isinstance(items, list):
@@ -128,7 +130,7 @@ def commit_of(raw: dict[str, Any], *, path: str) -> CommitMetadata:
 
 
 def written_files(raw: dict[str, Any], *, path: str) -> list[WrittenFile]:
-    """The files that a commit file's members name as written. Raises CorruptFileError naming `path`."""
+    """Returns the files that a commit file's members name as written. Raises CorruptFileError naming `path`."""
     lists = member(raw, "partitionToWriteStats", dict, path=path, default={}).values()
     return [written_file(item, path=path) for items in lists for item in (items if isinstance(items, list) else [None])]
 
@@ -146,18 +148,18 @@ def _replaced(raw: dict[str, Any], path: str) -> dict[str, tuple[str, ...]] | No
 
 
 def encode_commit(metadata: CommitMetadata) -> bytes:
-    """The commit file of layout 1: the keys, their order and the layout of Hudi 0.15, then unknown members."""
+    """Returns the commit file of layout 1: keys, their order and the form of Hudi 0.15, then unknown members."""
     return dump(_members(metadata))
 
 
 def encode_commit_avro(metadata: CommitMetadata) -> bytes:
-    """The commit file of layout 2 in Hudi 1.x's schema (CommitMetadataSerDeV2), without other members."""
+    """Returns the commit file of layout 2 in Hudi 1.x's schema (CommitMetadataSerDeV2), without unknown members."""
     replaces = metadata.replaced_file_ids is not None or metadata.operation_type in _REPLACING
     return encode_datum("HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata", _members(metadata))
 
 
 def encode_inflight(operation: str, profile: Mapping[str, Iterable[WriteStat]], *, layout: int) -> bytes:
-    """The inflight file of a write (saveWorkloadProfileMetadataToInflight): what to_come says of each file group."""
+    """Returns the inflight file of a write (saveWorkloadProfileMetadataToInflight). `profile` has stats of to_come."""
     nulls: dict[str, Any] = {"path": None, "partitionPath": None, "runtimeStats": None}
     if layout == 2:
         nulls |= {"numUpdates": 0, "totalLogReadTimeMs": 0}
@@ -169,7 +171,7 @@ def encode_inflight(operation: str, profile: Mapping[str, Iterable[WriteStat]], 
 
 
 def to_come(file_id: str = "", prev_commit: str = NULL_COMMIT, *, inserts: int = 0) -> WriteStat:
-    """For encode_inflight: what a write will do to a file group, or to new ones together, with so many new rows."""
+    """Returns a stat for encode_inflight: a write of `inserts` new rows into a file group, or into new ones."""
     return WriteStat(file_id, "", "", prev_commit, 0, 0, 0, inserts, 0, 0)
 
 
@@ -192,9 +194,9 @@ def _members(metadata: CommitMetadata) -> dict[str, Any]:
 
 
 def replaced_file_groups(timeline: Timeline, read: Callable[[Instant], CommitMetadata]) -> dict[FileGroupId, Instant]:
-    """Each replaced file group and the first replacecommit that names it, by requested time (resetFileGroupsReplaced).
-    Hudi 1.x keeps the last one, where two writers replaced a group: reads as of a time between the two would see the
-    rows twice.
+    """Returns each replaced file group with the first replacecommit that names it, by requested time
+    (resetFileGroupsReplaced). When two writers replaced a group, Hudi 1.x keeps the last one: reads as of a time
+    between the two would see the rows twice.
     """
     replaced: dict[FileGroupId, Instant] = {}
     for instant in timeline.completed().of_actions(Action.REPLACE_COMMIT):
@@ -208,12 +210,12 @@ def replaced_file_groups(timeline: Timeline, read: Callable[[Instant], CommitMet
 
 
 _READERS: Final = 16
-"""Commit files that are read at once: the work is waiting for storage."""
+"""How many commit files are read at once: the work is waiting for storage."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitTotals:
-    """What a commit wrote: its operation (None where not recorded), rows written and deleted, and bytes."""
+    """What a commit wrote: its operation (None when not recorded), rows written and deleted, and bytes."""
 
     operation: str | None
     rows: int
@@ -229,7 +231,9 @@ class CommitTotals:
 def commit_totals(
     instants: Iterable[Instant], read_commit: Callable[[Instant], CommitMetadata]
 ) -> dict[Instant, CommitTotals]:
-    """What each completed commit among `instants` wrote, several read at once; none whose file is gone or damaged."""
+    """Returns what each completed commit among `instants` wrote; several are read at once. A commit whose file is
+    missing or damaged is left out.
+    """
 
     def read(instant: Instant) -> CommitMetadata | None:
         try:

@@ -2,7 +2,7 @@
 
 A plan is a file in the table, so any process that can write there can name any path. No path of a plan is followed:
 each operation must name a partition below the table and plain file names that parse and belong to the operation's own
-file group and base instant. The two checks: model/partition.py, content.py.
+file group and base instant. model/partition.py and content.py have the two checks.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ PLAN_VERSION: Final = 2
 
 IO_MB: Final = "TOTAL_IO_MB"
 LOG_BYTES: Final = "TOTAL_LOG_FILES_SIZE"
-"""Metrics of a slice, by which strategies choose (FileSliceMetricUtils)."""
+"""Metrics of a slice by which strategies choose (FileSliceMetricUtils)."""
 NO_BASE_BYTES: Final = 120 << 20
-"""What Hudi takes a base file for that is not there yet (the default of hoodie.parquet.max.file.size)."""
+"""The size that Hudi assumes for a base file that does not exist yet (the default of hoodie.parquet.max.file.size)."""
 _MIB: Final = 1 << 20
 MISSING_PARTITIONS: Final = "missingSchedulePartitions"
 MISSING_FIELD: Final = {
@@ -50,7 +50,9 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CompactionOperation:
-    """Plain file names in `partition`; `log_files` in scan order, without change-data logs. `metrics` are Hudi's."""
+    """One operation, with plain file names in `partition`. `log_files` are in scan order, without change-data logs;
+    `metrics` are Hudi's.
+    """
 
     partition: str
     file_id: str
@@ -66,15 +68,15 @@ class CompactionOperation:
 
     @property
     def data_logs(self) -> tuple[str, ...]:
-        """See ClusteringSlice."""
+        """The log files that hold rows, in scan order, as in ClusteringSlice."""
         return self.log_files
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """A compaction or log compaction plan. `missing_partitions` are those that the planner left out, wholly or in part;
-    Hudi 1.0.2 and later plan the next time only in these and in what was written since. None in plans of older
-    releases.
+    """A compaction or log compaction plan. `missing_partitions` are those that the planner left out, wholly or in part.
+    The next planning of Hudi 1.0.2 and later looks only into these and into what was written since. It is None in plans
+    of older releases.
     """
 
     operations: tuple[CompactionOperation, ...]
@@ -85,9 +87,9 @@ class CompactionPlan:
 
 
 def decode_compaction_plan(data: bytes, *, path: str, layout: int = 1) -> CompactionPlan:
-    """The plan in `<T>.compaction.requested`. In layout 1 a log file's name carries the base instant of its slice; in
-    layout 2 the instant that wrote it, which may be older. Raises CorruptFileError when the bytes are no plan,
-    FormatError when an operation names a file that cannot be its own, UnsupportedError for bootstrap files.
+    """Decodes the plan in `<T>.compaction.requested`. In layout 1, a log file's name has the base instant of its slice;
+    in layout 2, it has the instant that wrote the file, which may be older. Raises CorruptFileError when the bytes are
+    no plan, FormatError when an operation names a file that cannot be its own, UnsupportedError for bootstrap files.
     """
     raw = decode_record(data, "operations", "compaction plan", path=path)
     version = plan_version(raw, "compaction plan", path=path)
@@ -146,7 +148,7 @@ def _name(value: str, partition: str, version: int, path: str) -> str:
 
 
 def _log(name: str, file_id: str, base_instant: str | None, path: str) -> tuple[str, int, str, bool]:
-    """The scan order of a log file, checked to belong to the operation; `base_instant` None: not in its name."""
+    """Checks a log file of the operation and returns its scan order. `base_instant` None: it is not in the name."""
     found = parsed(parse_log_file, name, path=path, remedy=_REMEDY)
     if found.file_id != file_id or not found.instant:
         raise FormatError(f"log file {name!r} does not belong to {file_id}", path=path, remedy=_REMEDY)
@@ -159,7 +161,7 @@ def _log(name: str, file_id: str, base_instant: str | None, path: str) -> tuple[
 
 
 def encode_compaction_plan(plan: CompactionPlan) -> bytes:
-    """A version 2 plan in the schema of Hudi 0.15, or of 1.x where it has `missing_partitions`."""
+    """Returns a version 2 plan in the schema of Hudi 0.15, or of 1.x when it has `missing_partitions`."""
     datum: dict[str, Any] = {
         "operations": [_to_avro(operation) for operation in plan.operations],
         "extraMetadata": None if plan.extra_metadata is None else dict(plan.extra_metadata),
@@ -188,8 +190,8 @@ def _to_avro(operation: CompactionOperation) -> dict[str, Any]:
 def metrics_of(
     slices: Iterable[tuple[int | None, Iterable[int]]], *, no_base_bytes: int = NO_BASE_BYTES
 ) -> dict[str, float]:
-    """The metrics of slices that are rewritten together, by the bytes of base file (or None) and log files. MiB
-    are whole ones. A new base file is taken for as large as the one that is there, or as `no_base_bytes`.
+    """Returns the metrics of slices that are rewritten together, from the bytes of base file (or None) and log files.
+    MiB are whole ones. A new base file counts as large as the present one, or as `no_base_bytes`.
     """
     count = logged = stored = written = 0
     for base_bytes, log_bytes in slices:

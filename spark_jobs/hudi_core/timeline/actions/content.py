@@ -1,7 +1,9 @@
-"""The content of timeline files: plans and the metadata of actions are Avro object containers of one datum, metadata of
-commits is JSON to table version 6. A file that is half-written is read again for a while (read_stable). A file is
-decoded with the schema in it, so every member's type is checked. Of a path in a plan only the file name counts, and its
-folder must be the partition (name_in_partition). Which partition paths are safe: model/partition.py.
+"""Reads and writes the content of timeline files. Plans and the metadata of actions are Avro object containers of one
+datum; metadata of commits is JSON up to table version 6.
+
+A half-written file is read again for a while (read_stable). A file is decoded with the schema in it, so every member's
+type is checked. Of a path in a plan, only the file name counts, and its folder must be the partition
+(name_in_partition). model/partition.py says which partition paths are safe.
 """
 
 from __future__ import annotations
@@ -20,18 +22,20 @@ from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import is_small, once
 
 YOUNG_SECONDS: Final = 10.0
-"""Seconds after its last change for which a truncated file may still be written; later its writer is dead."""
+"""For so many seconds after its last change, a truncated file may still be written; later its writer is dead."""
 PAUSES_SECONDS: Final[Sequence[float]] = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
-"""How long to wait before each further look: 1.3 s in all."""
+"""Seconds to wait before each further read: 1.3 s in all."""
 
 
 def read_stable(storage: Storage, path: str) -> bytes:
-    """The content of a file that another process may be writing; a truncated and recent one is read again until its
-    writer has finished. One that is still truncated then is returned as it is. Raises StorageNotFoundError. Hudi
-    creates a file of the timeline atomically where the storage does (object stores) or by a rename (HDFS). On a plain
-    file system it creates the file and then writes it (HoodieStorage.createImmutableFileInPath, needCreateTempFile):
-    for a moment the file is empty, or has only the first of its buffers of 4.5 KiB. A plan then looks damaged, and a
-    completed commit like one that wrote nothing.
+    """Returns the content of a file that another process may be writing. A truncated and recent file is read again
+    until its writer has finished. A file that is still truncated then is returned as it is. Raises
+    StorageNotFoundError.
+
+    Hudi creates a file of the timeline atomically when the storage does so (object stores), or by a rename (HDFS). On a
+    plain file system it creates the file and then writes it (HoodieStorage.createImmutableFileInPath,
+    needCreateTempFile): for a moment the file is empty, or has only the first of its buffers of 4.5 KiB. A plan then
+    looks damaged, and a completed commit looks like one that wrote nothing.
     """
 
     def read() -> bytes:
@@ -47,7 +51,7 @@ def read_stable(storage: Storage, path: str) -> bytes:
 
 
 def looks_cut_short(data: bytes) -> bool:
-    """Whether the bytes are no whole Avro container and no JSON object; braces in its texts come in pairs."""
+    """Whether the bytes are neither a whole Avro container nor a JSON object. Braces in texts come in pairs."""
     if is_container(data):
         return not is_whole(data)
     text = data.rstrip()
@@ -56,13 +60,13 @@ def looks_cut_short(data: bytes) -> bool:
 
 @cache
 def load_schema(name: str) -> dict[str, Any]:
-    """The Avro schema of a record that Hudi 0.15 writes, by its short name; also from the job's zip."""
+    """Returns the Avro schema of a record that Hudi 0.15 writes, by its short name, also from the job's zip."""
     schema: dict[str, Any] = json.loads((files("hudi_core.timeline") / "avsc" / f"{name}.avsc").read_bytes())
     return schema
 
 
 def decode_any(data: bytes, *, path: str, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """A timeline file, Avro, JSON or empty ({}), as a dictionary, not its members `without`. CorruptFileError."""
+    """Decodes an Avro, JSON or empty ({}) file to a dict without the fields `without`. Raises CorruptFileError."""
     if not data:
         return {}
     if is_container(data):
@@ -71,7 +75,9 @@ def decode_any(data: bytes, *, path: str, without: frozenset[str] = frozenset())
 
 
 def decode_record(data: bytes, name: str, what: str, *, path: str) -> dict[str, Any]:
-    """As decode_datum; raises CorruptFileError also for a record without the field `name`, which is no `what`."""
+    """Returns the record of decode_datum. Raises CorruptFileError, also for a record without the field `name`, which is
+    no `what`.
+    """
     raw = decode_datum(data, path=path)
     if name not in raw:
         raise CorruptFileError(f"the Avro record is no {what}", path=path)
@@ -79,7 +85,7 @@ def decode_record(data: bytes, name: str, what: str, *, path: str) -> dict[str, 
 
 
 def decode_datum(data: bytes, *, path: str, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The one record of a container. Raises CorruptFileError naming `path` when there is not exactly one."""
+    """Returns the one record of a container. Raises CorruptFileError naming `path` when there is not exactly one."""
     _, records = read_container(data, path=path, without=without)
     if len(records) != 1 or not isinstance(records[0], dict):
         raise CorruptFileError(f"holds {len(records)} Avro records where one is due", path=path)
@@ -94,8 +100,8 @@ def encode_datum(
     later_fields: Sequence[dict[str, Any]] = (),
     later_in: str | None = None,
 ) -> bytes:
-    """In the schema that Hudi 0.15 writes, with `later_fields` in it, or in the records of its field `later_in`. What
-    `datum` has not is the schema's default, as `version` is.
+    """Returns a container in the schema that Hudi 0.15 writes, with `later_fields` in it, or in the records of its
+    field `later_in`. Fields that `datum` lacks have the schema's default, such as `version`.
     """
     return write_container(_with_fields(load_schema(schema_name), later_fields, later_in), [datum], metadata)
 
@@ -117,7 +123,7 @@ def _with_fields(schema: dict[str, Any], later: Sequence[dict[str, Any]], within
 
 
 def dump(value: Any) -> bytes:
-    """UTF-8 as of Jackson's default pretty printer: two spaces per level, `"key" : value`, `[ a, b ]` on one line."""
+    """Returns UTF-8 as Jackson's default pretty printer: two spaces a level, `"key" : value`, `[ a, b ]` on a line."""
     return _render(value, 0).encode()
 
 
@@ -137,7 +143,7 @@ def _render(value: Any, depth: int) -> str:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")  # as Jackson says, which refuses what Python reads
+    raise ValueError(f"{name} is no number")  # as in Jackson; Python would read it
 
 
 def load_object(data: bytes, *, path: str) -> dict[str, Any]:
@@ -154,13 +160,13 @@ def load_object(data: bytes, *, path: str) -> dict[str, Any]:
 T = TypeVar("T")
 
 DAMAGED: Final = "the file is damaged; restore it from a backup, or roll the instant back with Hudi's CLI"
-"""A remedy."""
+"""The remedy in errors of damaged files."""
 _LEAST: Final = -(1 << 63)
 _MOST: Final = (1 << 63) - 1
 
 
 def member(raw: dict[str, Any], name: str, kind: type | tuple[type, ...], *, path: str, default: Any = None) -> Any:
-    """The member `name` of `raw`, `default` when absent or null; raises CorruptFileError when it is not of `kind`."""
+    """Returns the member `name` of `raw`, `default` if absent or null. Raises CorruptFileError for another kind."""
     value = raw.get(name)
     if value is None:
         return default
@@ -179,7 +185,7 @@ def _of_items(raw: dict[str, Any], name: str, kind: type, of: type, expected: st
 
 
 def records(raw: dict[str, Any], name: str, *, path: str) -> list[dict[str, Any]]:
-    """A list of records, empty when it is absent or null; raises CorruptFileError naming `path`, as all below."""
+    """Returns a list of records, empty if absent or null. This and all below raise CorruptFileError naming `path`."""
     items: list[dict[str, Any]] = _of_items(raw, name, list, dict, "records", path)
     return items
 
@@ -200,7 +206,7 @@ def text_map(raw: dict[str, Any], name: str, *, path: str) -> dict[str, str]:
 
 
 def numbers(raw: dict[str, Any], name: str, *, path: str) -> dict[str, float]:
-    """A map of numbers that fit into a long."""
+    """Returns a map of numbers that fit into a long."""
     items: dict[str, float] = member(raw, name, dict, path=path, default={})
     if not all(isinstance(item, float | int) and abs(item) < 2**63 for item in items.values()):
         raise CorruptFileError(f"{name!r} holds something other than numbers of 64 bits", path=path)
@@ -213,7 +219,7 @@ def text(raw: dict[str, Any], name: str, *, path: str) -> str:
 
 
 def plan_version(raw: dict[str, Any], plan: str, *, path: str) -> int:
-    """1 or 2, the version of a clean or compaction plan; raises UnsupportedError naming `path` for any other."""
+    """Returns the version of a clean or compaction plan, 1 or 2. Raises UnsupportedError naming `path` for others."""
     version: int = member(raw, "version", int, path=path, default=1)
     if version not in (1, 2):
         raise UnsupportedError(f"{plan} version {version} is not supported", path=path, remedy="versions 1 and 2 are")
@@ -221,7 +227,7 @@ def plan_version(raw: dict[str, Any], plan: str, *, path: str) -> int:
 
 
 def parsed(parse: Callable[[str], T], name: str, *, path: str, remedy: str) -> T:
-    """What `parse` makes of a file name in a plan; raises FormatError naming the plan and what helps."""
+    """Returns the result of `parse` for a file name in a plan. Raises FormatError naming the plan and what helps."""
     try:
         return parse(name)
     except FormatError as error:
@@ -229,8 +235,8 @@ def parsed(parse: Callable[[str], T], name: str, *, path: str, remedy: str) -> T
 
 
 def name_in_partition(value: str, partition: str, *, path: str, remedy: str) -> str:
-    """The plain file name of an absolute path, which counts only when it ends in this partition's folder. The part
-    before it, where the table was for the plan's writer, is never followed. Raises FormatError naming `path`.
+    """Returns the plain file name of an absolute path. The folder before it must end in this partition. The part before
+    that, where the table was for the plan's writer, is never followed. Raises FormatError naming `path`.
     """
     folder, _, name = value.rpartition("/")
     if folder and (".." in folder.split("/") or (partition and not f"/{folder}".endswith(f"/{partition}"))):

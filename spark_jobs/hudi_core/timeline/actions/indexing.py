@@ -22,7 +22,7 @@ _EXTRA: Final = {"name": "extraMetadata", "type": ["null", _TEXTS], "default": N
 
 @dataclass(frozen=True, slots=True)
 class IndexedPartition:
-    """A partition of the metadata table, and the last instant in it, `""` for none; Hudi writes no `extra`."""
+    """A partition of the metadata table, and the last instant in it, `""` for none. Hudi writes no `extra`."""
 
     name: str
     up_to: str
@@ -30,18 +30,19 @@ class IndexedPartition:
 
 
 def encode_index_plan(partitions: Sequence[IndexedPartition], *, extra: bool) -> bytes:
-    """The content of `<T>.indexing.requested`; `extra`: with the field of that name (TableVersion.index_plan_extra)."""
+    """Returns `<T>.indexing.requested`. `extra` adds the field extraMetadata (TableVersion.index_plan_extra)."""
     return _encoded("HoodieIndexPlan", partitions, extra)
 
 
 def encode_index_metadata(partitions: Sequence[IndexedPartition], *, extra: bool) -> bytes:
-    """The content of the completed file; Hudi leaves the operation type empty (RunIndexActionExecutor)."""
+    """Returns the content of the completed file. Hudi leaves the operation type empty (RunIndexActionExecutor)."""
     return _encoded("HoodieIndexCommitMetadata", partitions, extra)
 
 
 def decode_index_plan(data: bytes, *, path: str) -> tuple[IndexedPartition, ...]:
-    """The partitions of a plan, or of a completed file. Raises CorruptFileError when the bytes are neither or name no
-    partition, FormatError for a name outside the metadata table, UnsupportedError for an unknown version.
+    """Returns the partitions of a plan, or of a completed file. Raises CorruptFileError when the bytes are neither,
+    name no partition, or one twice; FormatError for a name outside the metadata table, UnsupportedError for an unknown
+    version.
     """
     raw = decode_record(data, "indexPartitionInfos", "plan of an indexing action", path=path)
     version = member(raw, "version", int, path=path, default=PLAN_VERSION)

@@ -1,9 +1,10 @@
 """Pending files of clusterings and of overwrites (insert_overwrite, insert_overwrite_table, delete_partition).
 
-The requested file is a HoodieRequestedReplaceMetadata, that of a clustering with its plan (HoodieClusteringPlan). In
-layout 1 both have the action `replacecommit`, and only the requested file shows which of the two it is; in layout 2 the
-action of a clustering is `clustering`. A plan holds absolute paths of its writer; only a path's file name counts, and
-it must belong to the slice's file group in a partition of this table. The inflight file is a HoodieCommitMetadata.
+The requested file is a HoodieRequestedReplaceMetadata; that of a clustering has its plan (HoodieClusteringPlan). In
+layout 1 both have the action `replacecommit`, and only the requested file tells a clustering from an overwrite. In
+layout 2 the action of a clustering is `clustering`. A plan holds absolute paths of its writer. Only a path's file name
+counts, and it must belong to the slice's file group in a partition of this table. The inflight file is a
+HoodieCommitMetadata.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 
 _SCHEMA: Final = "HoodieRequestedReplaceMetadata"
 TOKEN_KEY: Final = "airflow_hudi.token"
-"""The extra-metadata key of the token by which an overwrite is identified when it is requested again."""
+"""The extra-metadata key of the token that identifies an overwrite when it is requested again."""
 _REMEDY: Final = "the plan does not fit this table: find out which process wrote it"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringSlice:
-    """Plain names of files in `partition`; `log_files`, with change-data logs, are in the plan's order."""
+    """A slice to cluster: plain file names in `partition`, log files in the plan's order, with change-data logs."""
 
     partition: str
     file_id: str
@@ -68,9 +69,9 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringPlan:
-    """What a clustering replaces. `strategy_class` is the execution strategy that its planner had in mind,
-    `strategy_params` what it tells that one: sort columns, layout, bytes of a file. `preserves_metadata`: rows keep
-    their commit times and sequence numbers. `missing_partitions` as in CompactionPlan.
+    """What a clustering replaces. `strategy_class` is the execution strategy that its planner chose, `strategy_params`
+    are the strategy's parameters: sort columns, layout, bytes of a file. `preserves_metadata` says that rows keep their
+    commit times and sequence numbers. `missing_partitions` is that of CompactionPlan.
     """
 
     groups: tuple[ClusteringGroup, ...]
@@ -89,14 +90,16 @@ class ClusteringPlan:
 
 
 def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan | None:
-    """None for an overwrite. CorruptFileError, FormatError when a slice names a file that cannot belong to it."""
+    """Decodes a requested file; None for an overwrite. Raises CorruptFileError, and FormatError when a slice names a
+    file that cannot belong to it.
+    """
     if not data:
         return None  # an overwrite may be requested with an empty file
     return clustering_plan_of(decode_record(data, "operationType", "requested replacecommit", path=path), path=path)
 
 
 def clustering_plan_of(raw: dict[str, Any], *, path: str) -> ClusteringPlan | None:
-    """As decode_clustering_plan, of a requested file that is decoded already, `{}` where it was empty."""
+    """Returns the plan of a requested file that is decoded already (`{}`: it was empty). See decode_clustering_plan."""
     if raw.get("operationType") != Operation.CLUSTER:
         return None
     plan = member(raw, "clusteringPlan", dict, path=path, default={})
@@ -139,7 +142,9 @@ def _slice(raw: dict[str, Any], path: str) -> ClusteringSlice:
 
 
 def encode_clustering_plan(plan: ClusteringPlan, address: Callable[[str], str]) -> bytes:
-    """`address` gives the full address, which real Hudi opens; the schema is of 0.15, or of 1.x where it must be."""
+    """Returns the requested file. `address` makes the full address of a path, which real Hudi opens. The schema is that
+    of 0.15, or of 1.x when `missing_partitions` needs it.
+    """
     clustering: dict[str, Any] = {
         "inputGroups": [_group_to_avro(group, address) for group in plan.groups],
         "strategy": {"strategyClassName": plan.strategy_class, "strategyParams": dict(plan.strategy_params)},
@@ -159,9 +164,9 @@ def _encoded(requested: dict[str, Any], *, of_hudi_1: bool) -> bytes:
 
 
 def encode_inflight_clustering(plan: ClusteringPlan, *, layout: int) -> bytes:
-    """The inflight file: the file groups that will be replaced. In Hudi it is empty, and a writer of 0.15 or 1.0 that
-    checks for conflicts sees none in an inflight clustering (MetadataConversionUtils.createMetaWrapper reads this file,
-    not the plan).
+    """Returns the inflight file: the file groups that will be replaced. In Hudi it is empty. A writer of 0.15 or 1.0
+    that checks for conflicts then sees no file group in an inflight clustering
+    (MetadataConversionUtils.createMetaWrapper reads this file, not the plan).
     """
     profile: dict[str, list[WriteStat]] = {}
     for item in plan.slices:
@@ -191,8 +196,9 @@ def _slice_to_avro(item: ClusteringSlice, address: Callable[[str], str]) -> dict
 def encode_requested_overwrite(
     operation: str, *, token: str | None, layout: int, names_deletes: bool, process: Mapping[str, str] | None = None
 ) -> bytes:
-    """The requested file: all null, in the schema of Hudi 0.15 (layout 1) or of 1.x; with `names_deletes` that of a
-    delete_partition has its name, as of Hudi 1.2. A token, and the `process` (transaction.writer_heartbeats), are ours.
+    """Returns the requested file: all null, in the schema of Hudi 0.15 (layout 1) or of 1.x. With `names_deletes`, that
+    of a delete_partition has the operation's name, as in Hudi 1.2. The token, and the `process`
+    (transaction.writer_heartbeats), are this engine's own.
     """
     named = names_deletes and operation == Operation.DELETE_PARTITION
     extra = {**({} if token is None else {TOKEN_KEY: token}), **(process or {})}
@@ -205,13 +211,13 @@ def encode_requested_overwrite(
 
 
 def encode_inflight_overwrite(operation: str, rows: Mapping[str, int], *, layout: int) -> bytes:
-    """The inflight file: how many `rows` will go to each partition."""
+    """Returns the inflight file: how many `rows` will go to each partition."""
     profile = {partition: (to_come(inserts=count),) for partition, count in rows.items()}
     return encode_inflight(operation, profile, layout=layout)
 
 
 def requested_extra(data: bytes, *, path: str) -> Mapping[str, str]:
-    """The extra metadata of a requested replacecommit. Raises CorruptFileError naming `path`."""
+    """Returns the extra metadata of a requested replacecommit. Raises CorruptFileError naming `path`."""
     if not data:
         return {}
     raw = decode_record(data, "operationType", "requested replacecommit", path=path)

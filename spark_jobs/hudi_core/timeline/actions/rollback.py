@@ -1,6 +1,6 @@
 """The Avro files of rollbacks and restores, the same in every table version: plans (HoodieRollbackPlan,
-HoodieRestorePlan) and what was done (HoodieRollbackMetadata, HoodieRestoreMetadata); and of savepoints
-(HoodieSavepointMetadata). Paths in a plan are absolute ones of its writer, which are never followed: model/partition.py
+HoodieRestorePlan) and what was done (HoodieRollbackMetadata, HoodieRestoreMetadata); and the files of savepoints
+(HoodieSavepointMetadata). Paths in a plan are absolute paths of its writer, and are never followed; model/partition.py
 says which partitions are safe.
 """
 
@@ -33,9 +33,9 @@ _OF_COMPLETED: Final = "airflow_hudi.rolls_back_completed"
 @dataclass(frozen=True, slots=True)
 class RollbackStep:
     """What to roll back in one file group (HoodieRollbackRequest): files to delete, or log files whose blocks a command
-    block must roll back. `delete` are names in `partition`; in a plan absolute paths, without a scheme on local file
-    systems, as real Hudi reads them. `file_id` and `base_instant` are empty for files found by listing. `log_blocks`
-    maps a log file, by name or path, to its bytes.
+    block must roll back. `delete` are names in `partition`; in a plan they are absolute paths, without a scheme on
+    local file systems, as real Hudi reads them. `file_id` and `base_instant` are empty for files found by listing.
+    `log_blocks` maps a log file, by name or path, to its bytes.
     """
 
     partition: str
@@ -56,7 +56,7 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPartition:
-    """What was rolled back in one partition; paths as in a plan, but rollback log files have a scheme (`file:`)."""
+    """What was rolled back in one partition. Paths are as in a plan, but rollback log files have a scheme (`file:`)."""
 
     partition: str
     deleted: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class RollbackPartition:
 
 @dataclass(frozen=True, slots=True)
 class RollbackMetadata:
-    """What a rollback did: `start_time` is its own instant, `instant` and `action` those that it rolled back."""
+    """What a rollback did. `start_time` is its own instant; `instant` and `action` are those that it rolled back."""
 
     start_time: str
     time_taken_ms: int
@@ -83,7 +83,7 @@ class RollbackMetadata:
 def encode_rollback_plan(
     instant: str, action: str, requests: Iterable[RollbackStep], *, completed: bool = False
 ) -> bytes:
-    """The requested file; its header names this release, and says whether the instant was `completed` when planned."""
+    """Returns the requested file. It names this release, and says whether the instant was `completed` then."""
     return encode_datum(
         "HoodieRollbackPlan",
         {
@@ -114,7 +114,7 @@ def is_of_completed(data: bytes, *, path: str) -> bool:
 
 
 def decode_rollback_plan(data: bytes, *, path: str) -> RollbackPlan:
-    """Raises CorruptFileError without an instant, FormatError for a partition outside the table."""
+    """Decodes the requested file. Raises CorruptFileError without an instant, FormatError for a foreign partition."""
     raw = decode_datum(data, path=path)
     instant, action = instant_to_roll_back(raw, path=path)
     requests = tuple(_request(item, path) for item in records(raw, "RollbackRequests", path=path))
@@ -122,7 +122,7 @@ def decode_rollback_plan(data: bytes, *, path: str) -> RollbackPlan:
 
 
 def instant_to_roll_back(raw: dict[str, Any], *, path: str) -> tuple[str, str]:
-    """The time and action that a plan's record names. Raises CorruptFileError naming `path` when it names none."""
+    """Returns the time and action that a plan's record names. Raises CorruptFileError naming `path` for none."""
     target = member(raw, "instantToRollback", dict, path=path, default={})
     instant, action = text(target, "commitTime", path=path), text(target, "action", path=path)
     if not instant or not action:
@@ -147,7 +147,7 @@ def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:
 
 
 def metadata_datum(metadata: RollbackMetadata) -> dict[str, Any]:
-    """The Avro record of what a rollback did, which is also a part of what a restore did."""
+    """Returns the Avro record of what a rollback did. It is also a part of what a restore did."""
     by_partition = {
         part.partition: {
             "partitionPath": part.partition,
@@ -169,12 +169,12 @@ def metadata_datum(metadata: RollbackMetadata) -> dict[str, Any]:
 
 
 def decode_rollback_metadata(data: bytes, *, path: str) -> RollbackMetadata:
-    """Decodes `<R>.rollback`; errors as decode_rollback_plan."""
+    """Decodes `<R>.rollback`. Raises the errors of decode_rollback_plan."""
     return metadata_of(decode_datum(data, path=path), path=path)
 
 
 def metadata_of(raw: dict[str, Any], *, path: str) -> RollbackMetadata:
-    """What a rollback did, from its Avro record; errors as decode_rollback_metadata."""
+    """Returns what a rollback did, from its Avro record. Raises the errors of decode_rollback_metadata."""
     done = records(raw, "instantsRollback", path=path)
     commits = texts(raw, "commitsRollback", path=path)
     if not commits:
@@ -204,7 +204,7 @@ def _sizes(raw: dict[str, Any], name: str, path: str) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class RestoredInstant:
-    """An instant that a restore takes away: its requested time, and its action as the timeline showed it."""
+    """An instant that a restore rolls back: its requested time, and its action as the timeline showed it."""
 
     time: str
     action: str
@@ -212,7 +212,7 @@ class RestoredInstant:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """`target` is the requested time to restore to, `instants` are rolled back for that, in this order."""
+    """The plan of a restore to the requested time `target`; `instants` are rolled back for that, in this order."""
 
     target: str
     instants: tuple[RestoredInstant, ...]
@@ -220,7 +220,7 @@ class RestorePlan:
 
 @dataclass(frozen=True, slots=True)
 class RestoreMetadata:
-    """What a restore did: `start_time` is its own instant, `rollbacks` are those of each of `instants`, by time."""
+    """What a restore did. `start_time` is its own instant; `rollbacks` has the rollback of each instant, by time."""
 
     start_time: str
     time_taken_ms: int
@@ -264,7 +264,7 @@ def _infos(instants: tuple[RestoredInstant, ...]) -> list[dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class SavepointMetadata:
-    """Author and epoch milliseconds of a savepoint; `files` maps a partition to names of base and log files."""
+    """Author, epoch milliseconds and comment of a savepoint. `files` maps a partition to names of its data files."""
 
     by: str
     at_ms: int

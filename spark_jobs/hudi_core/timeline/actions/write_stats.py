@@ -76,7 +76,7 @@ class WriteStat:
 
 
 class WrittenFile(NamedTuple):
-    """Of a write stat what tells a file: names and units as in WriteStat."""
+    """The members of a write stat that identify a file. Names and units are those of WriteStat."""
 
     file_id: str
     path: str
@@ -84,7 +84,7 @@ class WrittenFile(NamedTuple):
 
 
 def written_file(raw: Any, *, path: str) -> WrittenFile:
-    """As stat_from_json, at a twentieth of its cost."""
+    """Parses a write stat like stat_from_json, at a twentieth of its cost."""
     if not isinstance(raw, dict):
         raise CorruptFileError("a write stat is not a JSON object", path=path)
     return WrittenFile(
@@ -95,7 +95,7 @@ def written_file(raw: Any, *, path: str) -> WrittenFile:
 
 
 def stat_to_json(stat: WriteStat) -> dict[str, Any]:
-    """The JSON object of a write stat: the keys real Hudi 0.15 writes, plus whatever `stat.extra` carries."""
+    """Returns the JSON object of a write stat: the keys that real Hudi 0.15 writes, plus those of `stat.extra`."""
     raw = _known(stat)
     raw.update(stat.extra)
     return raw
@@ -124,7 +124,7 @@ def _known(stat: WriteStat) -> dict[str, Any]:
 
 
 def stat_from_json(raw: Mapping[str, Any], *, path: str) -> WriteStat:
-    """Parses a write stat. Raises CorruptFileError naming `path`, and as refuse_external."""
+    """Parses a write stat. Raises CorruptFileError naming `path`, and the errors of refuse_external."""
     if not isinstance(raw, dict):
         raise CorruptFileError("a write stat is not a JSON object", path=path)
     numbers = {attr: member(raw, name, int, path=path, default=0) for name, attr in (*WRITE_COUNTS, *LOG_COUNTS)}

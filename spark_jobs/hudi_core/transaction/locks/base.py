@@ -1,6 +1,4 @@
-"""What every lock of a table has in common, whatever its provider, and how to wait for one. For how long:
-config/concurrency_config.py. Which lock a table has: registry.py.
-"""
+"""What the locks of all providers have in common, and how a process waits; registry.py says which lock a table has."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ _POLL_SECONDS = 0.05
 _MAX_POLL_SECONDS = 0.5
 _MAX_AT_ONCE = 1000
 _SHORT_WAIT = 2.0
-"""Seconds for which writers hold the lock often: nothing is said of them."""
+"""A wait of so many seconds is usual, and not logged."""
 
 Held = TypeVar("Held", bound="TableLock")
 
@@ -31,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """The holder of a lock: `token` names the acquisition, `owner` is None unless it is one of our processes."""
+    """The holder of a lock. `token` names the acquisition; `owner` is None unless it is one of our processes."""
 
     token: str
     owner: Owner | None
@@ -40,32 +38,32 @@ class LockHolder:
     text: str = "a Hudi writer (its lock has no owner's name)"
     """The holder in words, where `owner` is None."""
     tolerance_seconds: float | None = None
-    """How long the holder of a lock file may show no sign of life; None where it gives none."""
+    """The seconds for which the holder of a lock file may show no sign of life; None where the file does not say."""
 
     def describe(self) -> str:
         return self.text if self.owner is None else self.owner.describe()
 
     @property
     def is_left_behind(self) -> bool:
-        """Whether its process is provably dead, or is this one and has dropped the lock."""
+        """Whether the holder's process is provably dead, or is this process, which has dropped the lock."""
         return self.owner is not None and is_left_behind(self.owner, self.token)
 
 
 class TableLock(ABC):
-    """A table's lock, to be acquired and released once or several times, by one thread at a time. What every provider
-    promises (tests/contract/test_locks.py): at most one holder at a time; a dead holder is succeeded; `check` detects
-    every loss that others could have caused before it was called.
+    """A table's lock. One thread at a time acquires and releases it, once or several times. Every provider promises
+    (tests/contract/test_locks.py): the lock has at most one holder at a time; another process can take the lock of a
+    dead holder; `check` detects every loss that others caused before the call.
     """
 
     def __init__(self, name: str, owner: Owner, wait_ms: int) -> None:
-        """`name` is what is locked, for messages; `wait_ms` are the milliseconds that acquire() waits."""
+        """Takes the lock's `name`, for messages, and the milliseconds that acquire() waits."""
         self.name = name
         self._owner = owner
         self._wait_seconds = wait_ms / 1000
         self.on_taken: Callable[[], None] = lambda: None
-        """Called by `with` once the lock is taken: what was seen of the table before may be over."""
+        """`with` calls it when the lock is taken: the state of the table that was read before may be out of date."""
         self.check_alone: Callable[[], None] = lambda: None
-        """Called behind on_taken. Raises LockError where the lock is refused, as another writer takes none."""
+        """`with` calls it after on_taken. Raises LockError where the run is refused: another writer takes no lock."""
 
     def __enter__(self: Held) -> Held:
         self.acquire()
@@ -83,23 +81,23 @@ class TableLock(ABC):
 
     @abstractmethod
     def acquire(self) -> None:
-        """Raises LockError, naming holder, age and the way to break it; KeyboardInterrupt when the job is stopped."""
+        """Waits for the lock and takes it. Raises LockError with holder and remedy; KeyboardInterrupt at a stop."""
 
     @abstractmethod
     def release(self) -> bool:
-        """Gives the lock back. False when it was not ours any more; then nothing is touched. Idempotent."""
+        """Releases the lock. Returns False, and changes nothing, when the lock was not ours any more. Idempotent."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raises LockError when the lock is no longer ours: nothing may be published under it."""
+        """Raises LockError when the lock is no longer ours: then nothing may be published."""
 
     @abstractmethod
     def holder(self) -> LockHolder | None:
-        """The holder of the lock now, None when it is free."""
+        """Returns the present holder of the lock; None when the lock is free."""
 
     @abstractmethod
     def how_to_break(self, holder: LockHolder) -> str:
-        """The remedy for a holder that is dead."""
+        """Returns the remedy for a dead holder."""
 
     def _now(self) -> float:
         return time.time()
@@ -117,12 +115,12 @@ class TableLock(ABC):
 
 
 class PolledLock(TableLock):
-    """A lock that is tried again and again: what the providers without a queue have in common."""
+    """A lock of a provider without a queue: acquire() tries again and again."""
 
     def __init__(self, name: str, owner: Owner, wait_ms: int) -> None:
         super().__init__(name, owner, wait_ms)
         self._token: str | None = None
-        self._failure: HudiError | None = None  # why the last try could not find out whether the lock was free
+        self._failure: HudiError | None = None  # set when the last try could not find out whether the lock was free
 
     def acquire(self) -> None:
         if self._token is not None:
@@ -147,17 +145,19 @@ class PolledLock(TableLock):
             seconds = min(seconds * 2, _MAX_POLL_SECONDS)
 
     def release(self) -> bool:
-        token, self._token = self._token, None
+        token = self._token
         if token is None:
             return False
         try:
             return self._release(token)
         finally:
-            # Also when the storage failed: the next run of this process may then take the lock at once.
+            # Not before: a renewal beside it must know the lease as ours. Also when the storage failed: the next run of
+            # this process may then take the lock at once.
+            self._token = None
             drop_token(token)
 
     def _take(self) -> bool:
-        """One try with a new token, which this process holds before the lock shows it, and drops when it failed."""
+        """Tries once with a new token, held before the lock shows it, and dropped when the try failed."""
         token = self._new_token()
         hold_token(token)
         try:
@@ -171,23 +171,23 @@ class PolledLock(TableLock):
 
     @abstractmethod
     def _try(self, token: str) -> bool:
-        """Whether `token` has the lock now, and is `_token`; sets `_failure` (None when there was none) each time."""
+        """Returns whether `token` has the lock now (then sets `_token`). Sets `_failure` if the outcome is unknown."""
 
     @abstractmethod
     def _release(self, token: str) -> bool:
-        """Gives the lock of `token` back; False when it was not ours any more."""
+        """Releases the lock of `token`. Returns False when the lock was not ours any more."""
 
     @abstractmethod
     def _blocker(self) -> LockHolder | None:
-        """The holder that was in the way of the try; None when it may be tried again at once."""
+        """Returns the holder because of which the last try failed; None when the lock may be tried again at once."""
 
     def _patience(self) -> float:
-        """Seconds to wait beyond `wait_ms`, for a provider that has to watch a holder before it may succeed it."""
+        """Returns the seconds to wait beyond `wait_ms`: a provider may have to watch a holder first."""
         return 0.0
 
 
 def lost(name: str, holder: LockHolder | None, reason: str = "") -> LockError:
-    """The error of check() for a lock that another holder has now, or that is free."""
+    """Returns the error of check() for a lock that another holder has now, or that is free (None)."""
     now = "it is free now" if holder is None else f"it is now held by {holder.describe()}"
     because = f" ({reason})" if reason else ""
     return LockError(f"the lock was lost{because}, {now}", path=name, remedy="run the service again")
@@ -204,8 +204,8 @@ State = TypeVar("State", bound=LeaseState)
 
 
 class LeasedLock(PolledLock, Generic[State]):
-    """A lock for `lease_seconds` that a thread renews every `renew_seconds`. Each change draws a new version and names
-    the old one as its condition. After a change with an unknown outcome the state is read again, and its owner decides.
+    """A lock for `lease_seconds` that a thread renews every `renew_seconds`. Each change replaces only the version of
+    the state that it has read. After an unknown outcome, the state is read again: its owner has the lock.
     """
 
     def __init__(self, name: str, owner: Owner, wait_ms: int, *, lease_seconds: float, renew_seconds: float) -> None:
@@ -220,30 +220,30 @@ class LeasedLock(PolledLock, Generic[State]):
 
     @abstractmethod
     def _read(self) -> State | None:
-        """The state now; None when there is none."""
+        """Reads the present state; None when no state is stored."""
 
     @abstractmethod
     def _write_first(self, token: str, current: State | None) -> bool:
-        """Takes the lock for `token` if the state is still `current`; False when another process was faster."""
+        """Takes the lock for `token` if the state is still `current`. Returns False when another process was faster."""
 
     @abstractmethod
     def _extend(self) -> bool:
-        """Renews the lease; sets `_taken_away` and returns False when it is lost for good."""
+        """Renews the lease. Sets `_taken_away` and returns False when the lease is lost for good."""
 
     @abstractmethod
     def _give_back(self) -> bool:
-        """Releases the lease; False when it was not ours any more."""
+        """Releases the lease. Returns False when the lease was not ours any more."""
 
     @abstractmethod
     def _is_ours(self, current: State) -> bool:
-        """Whether this holder has the lock by its state."""
+        """Returns whether the state says that this process has the lock."""
 
     @abstractmethod
     def _holder_of(self, current: State) -> LockHolder:
-        """The holder that the state names."""
+        """Returns the holder that the state names."""
 
     def _is_running(self, current: State) -> bool:
-        """Whether the state names a holder whose lease is not over."""
+        """Returns whether the state names a holder whose lease is not over."""
         return not current.released
 
     def _is_held(self, current: State) -> bool:
@@ -273,7 +273,7 @@ class LeasedLock(PolledLock, Generic[State]):
             return self._extend()
 
     def check(self) -> None:
-        """TableLock.check; costs one read."""
+        """Raises LockError when the lock is no longer ours (TableLock.check); costs one read."""
         with self._mutex:
             if self._token is None:
                 raise lost(self.name, self.holder())

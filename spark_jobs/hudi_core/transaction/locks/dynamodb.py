@@ -2,9 +2,9 @@
 
     key  ownerName  leaseDuration (milliseconds, as text)  recordVersionNumber  [isReleased]  [data]
 
-Every change draws a new record version number and names the old one as its condition. Clocks are not compared: a
-contender watches the number, and takes the lock over when it did not change for the holder's whole lease. How long a
-lease is: config/concurrency_config.py (`hoodie.write.lock.wait_time_ms`).
+Every change makes a new record version number, on the condition that the old number is still there. Clocks are not
+compared: a contender watches the number, and takes the lock over when the number did not change for the holder's whole
+lease. config/concurrency_config.py says how long a lease is (`hoodie.write.lock.wait_time_ms`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _RENEWALS_PER_LEASE = 3
 
 
 def dynamodb_client(config: DynamodbConfig, storage_options: Mapping[str, str]) -> Any:
-    """A boto3 client; the region is the option's, AWS_REGION's, or Hudi's default (DYNAMODB_LOCK_REGION)."""
+    """Returns a boto3 client. Its region is the option's, AWS_REGION's, or Hudi's default (DYNAMODB_LOCK_REGION)."""
     region = config.region or os.environ.get("AWS_REGION") or _DEFAULT_REGION
     credentials = {_NAMES[name]: value for name, value in storage_options.items() if name in _NAMES}
     return boto3.client("dynamodb", region_name=region, endpoint_url=config.endpoint_url, **credentials)
@@ -49,14 +49,14 @@ class LockTable:
     """The item `config.key` of `config.table`. Attributes are texts; errors of AWS become StorageError."""
 
     def __init__(self, client: Any, config: DynamodbConfig, name: str) -> None:
-        """`client` is a boto3 client; `name` is the lock's, for messages."""
+        """Takes a boto3 client and the lock's name, for messages."""
         self._client = client
         self._config = config
         self._name = name
         self._item_key = {_KEY: {"S": config.key}}
 
     def read(self) -> dict[str, str] | None:
-        """The item by a consistent read; None when it is absent. Creates the table when that is absent."""
+        """Returns the item by a consistent read; None when it is absent. Creates the table when the table is absent."""
         with self._translated():
             try:
                 found = self._client.get_item(
@@ -97,7 +97,9 @@ class LockTable:
         return True
 
     def _create_table(self) -> None:
-        """Creates the table as DynamoDBBasedLockProviderBase does, as another process may do, and waits for it."""
+        """Creates the table, as DynamoDBBasedLockProviderBase does, and waits until it is active. Another process may
+        create it at the same time. Raises StorageError when the table is not active in time.
+        """
         request: dict[str, Any] = {
             "TableName": self._config.table,
             "KeySchema": [{"AttributeName": _KEY, "KeyType": "HASH"}],
@@ -164,7 +166,7 @@ class _Item:
 
 
 class DynamodbLock(LeasedLock[_Item]):
-    """The lock named `config.key`. A thread renews it three times per lease, as DynamoDBBasedLockProviderBase does."""
+    """The lock named `config.key`. A thread renews it three times per lease, like DynamoDBBasedLockProviderBase."""
 
     def __init__(self, client: Any, config: DynamodbConfig, owner: Owner) -> None:
         seconds = config.lease_ms / 1000
@@ -178,7 +180,7 @@ class DynamodbLock(LeasedLock[_Item]):
         self._extra_seconds = 0.0
 
     def acquire(self) -> None:
-        """TableLock.acquire; a holder's lease is added to the time to wait, since it must be watched for that long."""
+        """TableLock.acquire, which waits for a holder's lease in addition: the holder must be watched for so long."""
         self._watched, self._extra_seconds = None, 0.0
         super().acquire()
 
@@ -191,19 +193,19 @@ class DynamodbLock(LeasedLock[_Item]):
             stored = self._read()
             if stored is None or stored.name != name:
                 return False
-            version = stored.version  # our own request arrived although its answer was lost
+            version = stored.version  # our own request arrived, and only its answer was lost
         self._owner_name, self._version = name, version
         self._alive_until = started + self._lease_seconds
         return True
 
     def _is_held(self, current: _Item) -> bool:
-        """False when its holder is provably dead, or did not change the version during its whole lease."""
+        """Returns False when the holder is provably dead, or did not change the version during its whole lease."""
         if not super()._is_held(current):
             return False
         now, lease = time.monotonic(), current.lease_ms / 1000
         if self._watched is None or self._watched[0] != current.version:
             self._watched = (current.version, now)
-            if self._wait_seconds > 0:  # else it is one try
+            if self._wait_seconds > 0:  # else acquire() tries only once
                 self._extra_seconds = max(self._extra_seconds, lease)
         return now - self._watched[1] <= lease
 
@@ -219,7 +221,7 @@ class DynamodbLock(LeasedLock[_Item]):
             if current is None or not self._is_ours(current):
                 self._taken_away = True
                 return False
-            version = current.version  # an earlier renewal arrived although its answer was lost
+            version = current.version  # an earlier renewal arrived, and only its answer was lost
         self._version, self._alive_until = version, started + self._lease_seconds
         return True
 
@@ -234,8 +236,8 @@ class DynamodbLock(LeasedLock[_Item]):
             return True
         current = self._read()
         if current is None or current.name != self._owner_name:
-            return current is None  # deleted: our own request arrived although its answer was lost
-        self._version = current.version  # and here an earlier renewal did
+            return current is None  # deleted: our own request arrived, and only its answer was lost
+        self._version = current.version  # an earlier renewal arrived, and only its answer was lost
         return self._table.delete(self._expected())
 
     def _holder_of(self, current: _Item) -> LockHolder:
@@ -254,7 +256,7 @@ class DynamodbLock(LeasedLock[_Item]):
 
 
 def _decode(found: Mapping[str, str], path: str) -> _Item:
-    """An item of ours or of AWS's lock client; raises CorruptFileError."""
+    """Reads an item of ours or of AWS's lock client. Raises CorruptFileError for any other item."""
     name, lease, version = (found.get(key, "") for key in ("ownerName", "leaseDuration", "recordVersionNumber"))
     if not lease.isdigit() or not 0 < int(lease[:11]) <= _MAX_LEASE_MS or not version:
         raise damaged("the item is no lock", path)

@@ -1,7 +1,7 @@
 """The table's lock as a file: Hudi's FileSystemBasedLockProvider.
 
-Another process takes it when its holder is provably dead (transaction/owner.py), shows no sign of life, or has it for
-longer than an option allows. How long that is: config/concurrency_config.py.
+Another process takes the lock when its holder is provably dead (transaction/owner.py), shows no sign of life, or has
+had the lock for longer than an option allows. config/concurrency_config.py has these times.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ LOCK_PATH = ".hoodie/lock"
 BREAKS = ".hoodie/.airflow_hudi/locks"
 _MAX_BREAKERS = 1000
 _FOREIGN = "hudi-"
-"""Before the modification time of a lock of Hudi's, whose file names no token: the two are its token here."""
+"""The prefix of the token of a lock of Hudi's. Its file names no token: prefix and modification time replace it."""
 
 
 class FileSystemLock(PolledLock):
-    """The lock file at `path`, with guards of its removal in the folder `breaks`. It is taken by an exclusive create
-    and released by a delete, so Hudi's own writers and ours exclude each other. It is broken only when its process is
-    provably dead, or when it is older than `expire_minutes` (0: never), which is Hudi's rule. With `heartbeat`, for a
-    lock that Hudi ignores, it is also broken when lock and heartbeat are older than it says that they may get, by the
-    storage's clock. Every removal of a lock, by its holder or by a breaker, first creates a guard file named after the
-    lock's token: of two processes that try to remove the same lock one does, and the other cannot hit the lock that was
-    taken afterwards.
+    """The lock file at `path`, with guards of its removal in the folder `breaks`. An exclusive create takes the lock, a
+    delete releases it, so Hudi's writers and ours exclude each other. Another process breaks the lock only when the
+    holder's process is provably dead, or when the lock is older than `expire_minutes` (0: never; Hudi's rule). A lock
+    with `heartbeat`, which Hudi ignores, is also broken when lock and heartbeat are older than the tolerance in the
+    lock, by the storage's clock. Every removal of a lock, by its holder or by a breaker, first creates a guard file
+    named after the lock's token: only one of two processes removes the lock, and none a lock that was taken afterwards.
     """
 
     def __init__(
@@ -49,10 +48,9 @@ class FileSystemLock(PolledLock):
         heartbeat: HeartbeatConfig | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`settle_ms`: milliseconds to wait before an acquired lock counts, where Hudi's writers use the lock as well.
-        They delete the file once to release the lock and once more to close it (LockManager.unlock), which hits a lock
-        that was taken between; and on a local disk Hadoop checks whether the file exists before it opens it, and then
-        truncates ours (RawLocalFileSystem.create).
+        """Takes `settle_ms`, the milliseconds until a lock counts beside Hudi's writers. They delete the file twice, to
+        release and to close the lock (LockManager.unlock): the second delete may remove a lock taken in between. On a
+        local disk, Hadoop may truncate ours (RawLocalFileSystem.create).
         """
         super().__init__(path, owner, wait_ms)
         self._storage = storage
@@ -69,7 +67,7 @@ class FileSystemLock(PolledLock):
         return uuid.uuid4().hex
 
     def _try(self, token: str) -> bool:
-        heartbeat = self._new_heartbeat(token)  # before the lock: by its own clock it expires first
+        heartbeat = self._new_heartbeat(token)  # before the lock: its holder sees the expiry before others do
         try:
             self._storage.create_exclusive(self._path, self._content(token, self._beats))
         except StorageExistsError:
@@ -102,14 +100,14 @@ class FileSystemLock(PolledLock):
         return f"{self._breaks}/{token}.heartbeat"
 
     def _content(self, token: str, heartbeat: HeartbeatConfig | None = None) -> bytes:
-        """Of a lock, or of a guard, which never expires: its maker, once stopped, must not remove another lock."""
+        """Returns the content of a lock or guard (no `heartbeat`). A guard never expires: its maker may be stopped."""
         content = {"version": 1, "token": token, "owner": self._owner.to_json()}
         if heartbeat is not None:
             content["tolerance_ms"] = heartbeat.interval_ms * heartbeat.tolerable_misses
         return json.dumps(content).encode()
 
     def _is_held_by(self, token: str) -> bool:
-        """Whether the lock is the one of `token`. One request; a lock of Hudi's, which has no token, takes two."""
+        """Returns whether the lock has this token. Makes one request; two for a lock of Hudi's, which has no token."""
         if token.startswith(_FOREIGN):
             holder = self.holder()
             return holder is not None and holder.token == token
@@ -162,18 +160,18 @@ class FileSystemLock(PolledLock):
         )
 
     def _is_silent(self, holder: LockHolder) -> bool:
-        """Whether the holder is silent for too long. The storage's clock, which costs requests, is asked last."""
+        """Returns whether the holder is silent for too long. Asks the storage's clock last, since it costs requests."""
         tolerance, signs = holder.tolerance_seconds, [holder.since]
         if tolerance is None or sign_age(signs, self._clock(), tolerance) is not None:
             return False
-        with suppress(StorageNotFoundError):  # none before the first interval is over
+        with suppress(StorageNotFoundError):  # the heartbeat file comes after the first interval
             signs.append(self._storage.stat(self._heartbeat_path(holder.token)).modified)
         if sign_age(signs, self._clock(), tolerance) is not None:
             return False
         return sign_age(signs, storage_time(self._storage, self._breaks), tolerance) is None
 
     def _remove(self, held_by: str) -> bool:
-        """Removes the lock with the token `held_by` and no other. False when another process is about to do it."""
+        """Removes the lock with token `held_by`. Returns False for another token, or if another process removes it."""
         token = self._new_token()
         hold_token(token)
         try:
@@ -183,8 +181,7 @@ class FileSystemLock(PolledLock):
             same = self._is_held_by(held_by)
             if same:
                 self._storage.delete(self._path)
-            # The lock's token is never used again, so a process that creates the guard again finds another lock, or
-            # none, and leaves it alone.
+            # Tokens are used once: a process that creates the guard again finds another lock, or none, and leaves it.
             for guard in guards:
                 self._storage.delete(guard)
             return same
@@ -192,7 +189,9 @@ class FileSystemLock(PolledLock):
             drop_token(token)
 
     def _guard(self, held_by: str, token: str) -> list[str]:
-        """Creates the guard, numbered after those of dead processes; none while another one removes the lock."""
+        """Creates a guard, numbered after the guards of dead processes, and returns the paths of all these guards.
+        Returns none while another process removes the lock.
+        """
         guards: list[str] = []
         for number in range(_MAX_BREAKERS):
             path = f"{self._breaks}/{held_by}-{number:06d}.json"
@@ -220,7 +219,7 @@ class FileSystemLock(PolledLock):
 
 
 def _parse(data: bytes, modified: float, path: str) -> LockHolder:
-    """A lock of ours, or one that Hudi made: an empty file, or its own JSON, which has no token."""
+    """Reads a lock of ours or of Hudi's: an empty file, or Hudi's own JSON, which has no token."""
     foreign = LockHolder(f"{_FOREIGN}{int(modified * 1000)}", None, modified)
     if not data.strip():
         return foreign

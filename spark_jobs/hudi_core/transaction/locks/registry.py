@@ -1,10 +1,8 @@
-"""Which lock a table has: Hudi's own options decide, by an allow-list of class names; no class is ever loaded. When a
-dead holder's lock is free, the module of the lock says.
+"""Which lock a table has, by Hudi's own options and an allow-list of class names; no class is ever loaded.
 
-Hudi runs without a lock provider when it considers itself the only writer, and only logs that. Our processes exclude
-each other by the file-system lock even then; Hudi's writers do not use that lock unless they are configured for it. So
-signs of writers that take no lock are looked for: they are a warning, or the run is refused. Where the options name the
-file-system lock, it counts 100 ms after it was taken (FileSystemLock).
+Hudi runs without a lock provider when it considers itself the only writer, and only logs that. Even then our processes
+exclude each other by the file-system lock; Hudi's writers use that lock only where they are configured for it. So this
+module looks for signs of writers that take no lock; a sign is a warning, or the run is refused.
 """
 
 from __future__ import annotations
@@ -66,9 +64,9 @@ class WriterSigns:
     """Signs of another writer, ages in seconds. An instant with claims is ours, unless its last owner released it."""
 
     heartbeats: Mapping[str, float]
-    """Instants whose heartbeat is fresh, and its age."""
+    """The instants whose heartbeat is fresh, with its age."""
     inflight: Mapping[str, float]
-    """Instants that became inflight not long ago, and how long ago."""
+    """The instants that became inflight lately, with the time since then."""
     concurrency_mode: str | None
     """`hoodie.write.concurrency.mode` where options or table properties set it."""
 
@@ -84,7 +82,7 @@ class WriterSigns:
 
 
 def check_alone(signs: WriterSigns, mode: Literal["warn", "refuse"], uri: str) -> str | None:
-    """The warning about another writer; None without a sign. Raises LockError when the run is to be refused."""
+    """Returns the warning about another writer, or None. Raises LockError for a sign when `mode` is "refuse"."""
     words = signs.describe()
     if not words:
         return None
@@ -105,9 +103,7 @@ def read_signs(
     claimed: str = "",
     now: Callable[[], float] = time.time,
 ) -> WriterSigns:
-    """Reads the signs: one listing of heartbeats and of the timeline, and one per instant, but for one that the caller
-    has `claimed`. `now` is in seconds.
-    """
+    """Reads other writers' signs by two listings and one per instant; `claimed` is no sign, `now` is in seconds."""
     beats = read_heartbeats(storage, HeartbeatConfig.of(options), now=now)
     fresh = {instant: beats.age(instant) or 0.0 for instant in beats.live() if instant != claimed}
     young = _young_inflight(storage, config, FOREIGN_MINUTES.read(options) * 60, now(), claimed)
@@ -121,9 +117,7 @@ def read_signs(
 
 
 def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: float, claimed: str) -> dict[str, float]:
-    """The inflight instants younger than `limit` seconds, but for `claimed`; no rollbacks: those of a restore stay
-    inflight forever.
-    """
+    """Returns the ages of inflight instants up to `limit`, but `claimed` and rollbacks: a restore's stay inflight."""
     naming = naming_for(config.layout_version)
     ages: dict[str, float] = {}
     for instant in naming.instants(storage.list_names(config.timeline_folder)):
@@ -150,10 +144,9 @@ def table_lock(
     storage_options: Mapping[str, str] | None = None,
     instant: str = "",
 ) -> TableLock:
-    """The lock that all writers of the table share, not taken yet. `instant` is one that `owner` has claimed. Where
-    another writer may be alive that takes none, `with` logs that, or refuses it by LockError
-    (airflow_hudi.lock.unconfigured; always for Hudi's in-process lock). Raises ConfigError for options that do not fit,
-    UnsupportedError for a provider that this release does not have.
+    """Returns the lock that all writers of the table share, not taken yet. `owner` has claimed `instant`. Where a
+    writer that takes no lock may be alive, `with` logs a warning or raises LockError (airflow_hudi.lock.unconfigured;
+    always for Hudi's in-process lock). Raises ConfigError for wrong options, UnsupportedError for an unknown provider.
     """
     make = _PROVIDERS.get(provider := PROVIDER.read(options))
     if make is None:
@@ -164,13 +157,13 @@ def table_lock(
 
 
 def implicit_key(options: Mapping[str, str], uri: str) -> str:
-    """The lock's name by the table's address: 16 hexadecimal digits (HashID.generateXXHashAsString)."""
+    """Returns the lock's name by the table's address: 16 hexadecimal digits (HashID.generateXXHashAsString)."""
     return f"{xxh64(writers_base_path(options, uri).encode(), _HASH_SEED):016X}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Locks:
-    """Makes the lock of a table, of any provider."""
+    """Makes the lock of a table, for any provider."""
 
     storage: Storage
     config: TableConfig
@@ -183,7 +176,7 @@ class _Locks:
         return self._beside_writers(cast('Literal["warn", "refuse"]', UNCONFIGURED.read(self.options)))
 
     def in_process(self) -> TableLock:
-        """InProcessLockProvider excludes threads of one JVM only, so no other process may write while we do."""
+        """Returns the lock for InProcessLockProvider, which excludes threads of one JVM only: no other may write."""
         return self._beside_writers("refuse")
 
     def _beside_writers(self, mode: Literal["warn", "refuse"]) -> TableLock:

@@ -1,7 +1,7 @@
 """The table's lock as a lease in its own storage: Hudi's StorageBasedLockProvider (RFC-91).
 
-It is one small object, changed by conditional writes. Another process takes it when its time is over, or at once when
-its owner is provably dead (transaction/owner.py). How long a lease is: config/concurrency_config.py.
+The lease is one small object, changed by conditional writes. Another process takes the lease when its time is over, or
+at once when its owner is provably dead (transaction/owner.py). config/concurrency_config.py says how long a lease is.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from hudi_core.transaction.owner import Owner, damaged, parse_own
 
 LEASE_PATH = ".hoodie/.locks/table_lock.json"
 MAX_DRIFT_SECONDS = 0.5
-"""How far the clocks of two holders may be apart (StorageBasedLockProvider.CLOCK_DRIFT_BUFFER_MS)."""
+"""The seconds by which the clocks of two holders may differ (StorageBasedLockProvider.CLOCK_DRIFT_BUFFER_MS)."""
 
 _OURS = "airflow_hudi"
-"""Our own key of the object, which Hudi ignores and drops (StorageLockFile)."""
+"""Our own key in the object; Hudi ignores and drops it (StorageLockFile)."""
 _MAX_BYTES = 1 << 16
 _MAX_OWNER = 256
 _REWRITES = 3
@@ -30,7 +30,7 @@ _REWRITES = 3
 
 @dataclass(frozen=True, slots=True)
 class _Lease:
-    """The object. Times are milliseconds by its writer's clock; `acquired` and `owner` are None in Hudi's."""
+    """The lease object. Times are milliseconds by its writer's clock; Hudi's lease has no `acquired` and no `owner`."""
 
     released: bool
     valid_until: int
@@ -47,10 +47,10 @@ class _Lease:
 
 
 class StorageLease(LeasedLock[_Lease]):
-    """The lease at `.hoodie/.locks/table_lock.json`; the object is never deleted. It is acquired when it is absent,
-    expired, or past its time by more than the clocks may differ; at once when its process is provably dead. A lease is
-    no fence: a process that was stopped for longer than it is valid has lost it, `check` detects that, and the caller's
-    own put must be one that only one process can make.
+    """The lease at `.hoodie/.locks/table_lock.json`; the object is never deleted. A process acquires the lease when the
+    object is absent or expired, or when its time is over by more than the clocks may differ. It acquires the lease at
+    once when the holder is provably dead. A lease is no fence: a process that was stopped for longer than the lease is
+    valid has lost it. `check` detects that, and the caller's own put must be one that only one process can make.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class StorageLease(LeasedLock[_Lease]):
         wait_ms: int = 60_000,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`now` is in seconds since the epoch. Raises ConfigError for a storage without conditional writes."""
+        """Takes `now`, in seconds since the epoch. Raises ConfigError for a storage without conditional writes."""
         super().__init__(LEASE_PATH, owner, wait_ms, lease_seconds=validity_seconds, renew_seconds=renew_seconds)
         if not storage.supports_conditional_write:
             message = f"{storage.uri} cannot write conditionally, so it cannot carry a storage lease"
@@ -82,7 +82,7 @@ class StorageLease(LeasedLock[_Lease]):
         except StorageError as error:
             stored = self._read()
             if stored is None or stored.token != token:
-                self._failure = error  # a late arrival of this write holds nothing: its token is dropped
+                self._failure = error  # if this write arrives late, it holds nothing: its token is dropped
                 return False
             self._hold(replace(lease, version=stored.version), started)
         return True
@@ -101,7 +101,7 @@ class StorageLease(LeasedLock[_Lease]):
         return self._rewrite(expired=True)
 
     def _rewrite(self, *, expired: bool) -> bool:
-        """Writes our lease again, renewed or `expired`; False when it is not ours. StorageError: outcome unknown."""
+        """Rewrites our lease. Returns False when it is not ours. Raises StorageError when the outcome is unknown."""
         failure = StorageError(
             "the lease changes although no other process holds it", path=LEASE_PATH, remedy="run again"
         )
@@ -123,11 +123,11 @@ class StorageLease(LeasedLock[_Lease]):
                     raise
                 failure = error
             if expired and self._lease is not None and self._lease.released:
-                return True  # this request arrived although its answer was lost
+                return True  # this request arrived, and only its answer was lost
         raise failure
 
     def _adopt(self, token: str, expiring: bool) -> bool:
-        """Adopts the version of our own object, which a write with a lost answer may have made; False when not ours."""
+        """Adopts the stored version of our lease after a write with a lost answer. Returns False if it is not ours."""
         current = self._read()
         if current is None or current.token != token or (current.released and not expiring):
             return False
@@ -169,7 +169,7 @@ class StorageLease(LeasedLock[_Lease]):
 
 
 def _decode(data: bytes) -> _Lease:
-    """A lease of ours or of Hudi (StorageLockData); raises CorruptFileError."""
+    """Reads a lease of ours or of Hudi's (StorageLockData). Raises CorruptFileError for any other content."""
     if len(data) > _MAX_BYTES:
         raise damaged(f"{len(data)} bytes are too many for a lease", LEASE_PATH)
     value = parse_own(data, "the lease", path=LEASE_PATH)

@@ -1,8 +1,8 @@
 """The table's lock in ZooKeeper: Curator's InterProcessMutex, which Hudi's ZookeeperBasedLockProvider uses, over kazoo.
 
-Each contender makes an ephemeral sequential node `_c_<uuid>-lock-<sequence>` below the lock's path; the lowest sequence
-has the lock, and each other contender watches the one before it. A node disappears with its session, so a dead holder
-is succeeded automatically. How long a session is: config/concurrency_config.py.
+Each contender makes an ephemeral sequential node `_c_<uuid>-lock-<sequence>` below the lock's path. The node with the
+lowest sequence has the lock; each other contender watches the node before its own. A node disappears with its session,
+so the lock of a dead holder becomes free by itself. config/concurrency_config.py says how long a session is.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _PROTECTED = "_c_"
 _RETRIES = 3
 _MAX_TEXT = 200
 _LOOK_SECONDS = 0.5
-"""How often one that waits looks whether its job is stopped."""
+"""The seconds between two looks of a waiting contender whether its job is stopped."""
 _FAILURES = (KazooException, KazooTimeoutError)
 
 log = logging.getLogger(__name__)
 
 
 class ZookeeperLock(TableLock):
-    """The mutex at `config.path`. Each acquire() opens a session of its own, which release() closes."""
+    """The mutex at `config.path`. Each acquire() opens a new session, which release() closes."""
 
     def __init__(
         self, config: ZookeeperConfig, owner: Owner, *, connect: Callable[[ZookeeperConfig], KazooClient] | None = None
     ) -> None:
-        """`connect` makes a client that is not started; tests cut its connection."""
+        """Takes `connect`, which makes a client that is not started; tests cut the client's connection."""
         super().__init__(f"zookeeper:{config.path}", owner, config.wait_ms)
         self._config = config
         self._connect = connect or _client
@@ -54,7 +54,7 @@ class ZookeeperLock(TableLock):
         self._expired = threading.Event()
 
     def acquire(self) -> None:
-        """TableLock.acquire; raises StorageError when ZooKeeper cannot be reached."""
+        """Waits for the lock and takes it (TableLock.acquire). Raises StorageError when ZooKeeper does not answer."""
         if self._client is not None:
             raise LockError(f"{self._owner.describe()} holds the lock already", path=self.name)
         deadline = time.monotonic() + self._wait_seconds
@@ -75,7 +75,7 @@ class ZookeeperLock(TableLock):
         self._client = client
 
     def check(self) -> None:
-        """TableLock.check: the session lives, and our node is the first. One request while that is so."""
+        """Raises LockError unless the session lives and our node is first (TableLock.check); mostly one request."""
         client, node = self._client, self._node
         if client is None or node is None:
             raise lost(self.name, self.holder())
@@ -89,7 +89,7 @@ class ZookeeperLock(TableLock):
             raise lost(self.name, holder, reason)
 
     def release(self) -> bool:
-        """TableLock.release: removes our node and ends the session, with which the node would go in any case."""
+        """Removes our node and ends the session (TableLock.release), which alone would remove the node as well."""
         client, node = self._client, self._node
         if client is None or node is None:
             return False
@@ -102,11 +102,11 @@ class ZookeeperLock(TableLock):
             log.warning("%s: the node is left to its session: %s", self.name, error)
             return not self._expired.is_set()
         finally:
-            _close(client)  # the session is over then, which sets _expired
+            _close(client)  # ends the session, which sets _expired
         return True
 
     def holder(self) -> LockHolder | None:
-        """TableLock.holder; opens a session unless the lock is held here."""
+        """Returns the present holder (TableLock.holder). Opens a session unless this object holds the lock."""
         if self._client is not None:
             return self._first(self._client)
         client = self._connect(self._config)
@@ -119,7 +119,7 @@ class ZookeeperLock(TableLock):
             _close(client)
 
     def _enqueue(self, client: KazooClient) -> str:
-        """Makes our node; one whose answer is lost is found again by the unique part of its name."""
+        """Makes our node and returns its name. After a lost answer, the next try finds it by its name's unique part."""
         prefix = f"{_PROTECTED}{uuid.uuid4()}-{_NAME}"
         data = json.dumps({"version": 1, "owner": self._owner.to_json()}).encode()
 
@@ -154,11 +154,11 @@ class ZookeeperLock(TableLock):
         return self._call(answer) is not None
 
     def _call(self, answer: Any) -> Any:
-        """The result of a request; waits no longer than the time for a connection when the server does not answer."""
+        """Returns the result of a request. Waits for at most the time for a connection."""
         return answer.get(timeout=self._config.connection_ms / 1000)
 
     def _children(self, client: KazooClient) -> list[str]:
-        """The contenders, first first; all nodes count, as in Curator (StandardLockInternalsDriver)."""
+        """Returns the contenders in their order. All nodes count, as in Curator (StandardLockInternalsDriver)."""
         try:
             return sorted(self._call(client.get_children_async(self._config.path)), key=_sequence)
         except NoNodeError:
@@ -202,12 +202,12 @@ def _close(client: KazooClient) -> None:
 
 
 def _sequence(name: str) -> str:
-    """What Curator sorts by: what follows the last `lock-` (StandardLockInternalsDriver), or the whole name."""
+    """Returns the text that Curator sorts by (StandardLockInternalsDriver): what follows the last `lock-`, or all."""
     return name[name.rindex(_NAME) + len(_NAME) :] if _NAME in name else name
 
 
 def _owner_in(data: bytes, path: str) -> Owner | None:
-    """The owner that a node of ours names; None for one of Hudi or Curator."""
+    """Returns the owner that a node of ours names; None for a node of Hudi or Curator."""
     with suppress(ValueError, RecursionError, CorruptFileError):
         value: Any = json.loads(data)
         if isinstance(value, dict) and isinstance(value.get("owner"), dict):

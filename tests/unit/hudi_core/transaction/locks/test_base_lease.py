@@ -61,8 +61,11 @@ class Lock(LeasedLock[Lease]):
     def _give_back(self) -> bool:
         if self.failure is not None:
             raise self.failure
-        lease, self.store.lease = self.store.lease, None
-        return lease is not None
+        lease = self.store.lease
+        if lease is None or not self._is_ours(lease):
+            return False
+        self.store.lease = None
+        return True
 
     def _is_ours(self, current: Lease) -> bool:
         return current.token == self._token and not current.released
