@@ -106,7 +106,7 @@ def test_the_map_of_a_folder_names_its_modules_and_no_others() -> None:
         # Each of Spark's workers imports what its units need: 30 modules more cost 4 % of a compaction's CPU time.
         (
             "import hudi_core.services.compaction.merge_slice",
-            ("hudi_core.query", "hudi_core.metadata_table.read", "hudi_core.metadata_table.indexed_table"),
+            ("hudi_core.query", "hudi_core.metadata_table.read", "hudi_core.history"),
         ),
     ],
 )

@@ -24,7 +24,6 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, ScanResult, scan_log_files
 from hudi_core.filegroup.read.slice_reader import merging
-from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.model.names import RECORD_KEY, parse_log_file
@@ -212,7 +211,12 @@ def open_slice(
     # Hudi 0.15 ends the scan at a block newer than the last commit (AbstractHoodieLogRecordReader). This scan goes on:
     # a block of a completed write may be behind that of a pending one, and no reader would find it any more.
     scan = scan_log_files(storage, logs, target.committed, latest_instant=AFTER_ALL, stop_at_newer=False)
-    corrupt = pass_over_torn_tails(storage, scan, allow_lost=target.config.allow_corrupt_log_blocks)
+    corrupt = 0
+    if scan.corrupt or scan.corrupt_removed:
+        # Imported here: no other task needs the timeline, and each of Spark's workers would import it.
+        from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
+
+        corrupt = pass_over_torn_tails(storage, scan, allow_lost=target.config.allow_corrupt_log_blocks)
     schema = rows_schema(target.files.schema, path=planned.file_id)
     with ExitStack() as stack:
         base = merge = None
