@@ -88,6 +88,8 @@ def planned(table: Path, mark: str) -> Path:
     ]
 
 
+SEEN_BY_TASKS = "log without magic"
+"""The content of log files: a look at each of them before the run would be a request a file."""
 DAMAGES: dict[str, Damage] = {
     "not a table": no_table,
     "version 5": version(5),
@@ -97,7 +99,7 @@ DAMAGES: dict[str, Damage] = {
     "version 99": version(99),
     "wrong checksum": wrong_checksum,
     "truncated HFile": truncated_hfile,
-    "log without magic": log_without_magic,
+    SEEN_BY_TASKS: log_without_magic,
     "missing base file": missing_base_file,
     "missing log file": missing_log_file,
     "plan names ../../etc/x as partition": hostile("partitionPath", "../../etc/x"),
@@ -118,7 +120,7 @@ def refused(done: Done, named: str) -> None:
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize("what", sorted(DAMAGES))
+@pytest.mark.parametrize("what", sorted(DAMAGES.keys() - {SEEN_BY_TASKS}))
 def test_a_run_is_refused_before_anything_is_written(golden: Callable[[str, str], GoldenCase], what: str) -> None:
     table = golden("6", CASE).table
     named = DAMAGES[what](table)
@@ -127,7 +129,25 @@ def test_a_run_is_refused_before_anything_is_written(golden: Callable[[str, str]
     assert content_of(table) == before
 
 
-READS = ["log without magic", "missing base file", "missing log file", "truncated HFile", "wrong checksum"]
+def test_what_tasks_alone_see_ends_a_run_that_leaves_the_table_as_it_was(
+    golden: Callable[[str, str], GoldenCase],
+) -> None:
+    table = golden("6", CASE).table
+    named = DAMAGES[SEEN_BY_TASKS](table)
+    before = {path: path.read_bytes() for path in files_of(table)}
+    done = hudictl("run", "compaction", table, "--engine", "local", "--json")
+    assert (done.code, done.error["type"]) == (1, "CorruptFileError"), done.err
+    assert named in done.error["path"]
+    assert "restore the file from a copy" in done.error["remedy"]
+    assert {path: path.read_bytes() for path in files_of(table)} == before
+
+
+def files_of(table: Path) -> list[Path]:
+    """The files of a table, without our claims."""
+    return [path for path in sorted(table.rglob("*")) if path.is_file() and ".airflow_hudi" not in path.parts]
+
+
+READS = [SEEN_BY_TASKS, "missing base file", "missing log file", "truncated HFile", "wrong checksum"]
 
 
 @pytest.mark.parametrize("what", READS)
