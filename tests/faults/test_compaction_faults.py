@@ -215,7 +215,7 @@ POINTS: dict[str, tuple[Callable[[Operation], bool], Timing]] = {
     "data commit completed": (under(".hoodie/", ending=".commit"), "after"),
     "lock being released": (under(".hoodie/lock", "delete"), "before"),
     "markers being removed": (under(".hoodie/.temp/", "delete"), "after"),
-    "claim released": (under(".hoodie/.airflow_hudi/claims/", ending=".released"), "after"),
+    "claim being deleted": (under(".hoodie/.airflow_hudi/claims/", "delete"), "after"),
 }
 
 CHIEF = (
