@@ -3,7 +3,8 @@
 - ``arguments``: which mistakes are errors of a DAG file; how a verb's fields become arguments; how lists, flags and
   numbers are read.
 - ``operators/``: the operators: what each does, what its XCom holds, and what a retry resumes.
-- ``jobs/``: which engine runs a task's job; how a task waits for others; rounds of many runs; what is kept for retries.
+- ``jobs/``: which engine runs a task's job; how a task waits for others; how its bytes are divided among tables;
+  what is kept for retries.
 - ``task_fate``: what an exit code or an error means for the task: done, waits, fails, fails for good.
 - ``results``: the XCom of an instant, made from the timeline; the completed work that an XCom tells of.
 - ``hooks``: the connection: the address of a table, how its storage is opened, its test; whether a connection is

@@ -42,6 +42,7 @@ slow tests/unit/hudi_core tests/unit/hudi_health
 hostile tests/fuzz tests/hostile
 PARTS
 tested=$?
+[ -z "${AIRFLOW_HUDI_TEST_REPORTS:-}" ] || cp "$scratch"/*.xml "$AIRFLOW_HUDI_TEST_REPORTS"
 
 python -m tests.support.coverage_plugin "$COVERAGE_JSON" 97
 covered=$?

@@ -114,7 +114,7 @@ def rebuilt(table: Path, *, unique_keys: bool) -> None:
     # (RecordLevelIndexSupport: `None.get`).
     has_keys &= len(config.record_key_fields) <= 1 or not config.features.indexes_all_columns
     requirements |= {"record_index"} if has_keys and (unique_keys or config.features.defines_record_index) else set()
-    requirements |= {"partition_stats"} if config.partition_fields and config.features.merge_modes else set()
+    requirements |= {"partition_stats"} if config.partition_fields and config.features.has_all_indexes else set()
     if has_metadata_table(table):
         run(table, "metadata_drop")
         if definitions is not None:

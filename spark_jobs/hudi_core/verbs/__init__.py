@@ -14,5 +14,6 @@
   stopped job reports.
 
 Elsewhere: ``hudi_health/verbs`` has ``doctor``, ``metadata_validate`` and ``probe_store``; ``services/`` does the work
-of the verbs; ``services/runner`` says which instants a run covers, and where it ends.
+of the verbs; ``services/runner`` says which instants a run covers, and where it ends; ``airflow_hudi/jobs/rounds`` how
+a task divides its bytes among tables.
 """

@@ -213,7 +213,7 @@ def open_slice(
     scan = scan_log_files(storage, logs, target.committed, latest_instant=AFTER_ALL, stop_at_newer=False)
     corrupt = 0
     if scan.corrupt or scan.corrupt_removed:
-        # Imported here: no other task needs the timeline, and each of Spark's workers would import it.
+        # Imported here: a compaction's tasks need the timeline for nothing else, and each of Spark's workers imports.
         from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 
         corrupt = pass_over_torn_tails(storage, scan, allow_lost=target.config.allow_corrupt_log_blocks)
