@@ -96,7 +96,7 @@ def check_planned(
     then (planned_slices.py). Returns the bytes of all files of its partitions by path. Log blocks of instants from
     `before` on do not count: in layout 1 later writes may append to what a log compaction merges. Raises
     StorageNotFoundError naming the first missing file, base files first; FormatError naming a file group;
-    CorruptFileError naming a file that is no log file, or a damaged one of the metadata table.
+    CorruptFileError naming a damaged file of the metadata table. A task finds a file that is no log file.
     """
     named: dict[str, list[str]] = {}
     planned = planned_slices(items)
