@@ -53,6 +53,7 @@ CONFORMANCE: Marked = {
         1,
         ("tests/interop/test_compaction_planning.py", "tests/interop/test_compaction_planning_golden.py"),
     ),
+    "services judged by real Hudi": (2, ("tests/interop/test_services.py",)),
     "what else real Hudi judges": (4, ("tests/interop",)),
     "kills and races": (1, ("tests/faults",)),
     "units, contracts and DAGs": (2, ("tests",)),
@@ -85,15 +86,7 @@ def sweeps_of(marker: str, marked: Marked) -> dict[str, Sweep]:
 
 
 TIERS: Mapping[str, tuple[Path, Mapping[str, Sweep]]] = {
-    "conformance": (
-        RESULTS / "conformance.json",
-        {
-            **sweeps_of("conformance", CONFORMANCE),
-            "services judged by real Hudi": Sweep(
-                ["tests/interop/test_services.py"], {"AIRFLOW_HUDI_ALL_SERVICES": "1"}
-            ),
-        },
-    ),
+    "conformance": (RESULTS / "conformance.json", sweeps_of("conformance", CONFORMANCE)),
     "soak": (
         RESULTS / "sweeps.json",
         {

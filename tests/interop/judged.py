@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -31,9 +30,6 @@ JUDGES = {"6": "hudi_0_15", "8": "hudi_1_0", "9": "hudi_1_2"}
 OTHERS = {"6-by-1.2.0": "hudi_1_2", "8-by-1.2.0": "hudi_1_2"}
 EVERY_JUDGE = {**JUDGES, **OTHERS}
 """By the folder of a golden table: those of OTHERS are written by that release, too."""
-ALL = os.environ.get("AIRFLOW_HUDI_ALL_SERVICES", "") == "1"
-"""Every policy on every table, not only one of each: takes as long again."""
-LABELS = [*JUDGES, *OTHERS] if ALL else [*JUDGES]
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 KINDS = (COW, MOR)
 

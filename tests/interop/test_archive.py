@@ -33,7 +33,7 @@ from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 WRITERS = {"6": "hudi_0_15", "8": "hudi_1_0", "9": "hudi_1_2"}
 JUDGES = {"6": ("hudi_0_15", "hudi_1_2"), "8": ("hudi_1_0", "hudi_1_2"), "9": ("hudi_1_2",)}
@@ -134,9 +134,7 @@ def archive_of(table: Path) -> Any:
     ]
 
 
-@pytest.fixture(
-    scope="module", params=[*(pytest.param(version, marks=pytest.mark.conformance) for version in ("6", "8")), "9"]
-)
+@pytest.fixture(scope="module", params=WRITERS)
 def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
     """The version, the copy that we archived and the copy that real Hudi archived."""
     version = str(request.param)

@@ -18,7 +18,7 @@ from tests.interop.judged import JUDGES, MOR, QUICK, Judged
 from tests.interop.real_hudi import RealHudi
 from tests.support.changed_tables import data_files, open_context
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 BLOOM = {"hoodie.metadata.index.bloom.filter.enable": "true", "airflow_hudi.timeline.zone": "UTC"}
 KEEP = {
@@ -109,7 +109,7 @@ def test_real_hudi_compacts_all_log_files_behind_our_archival(hudi_1_2: RealHudi
         table.check()
 
 
-@pytest.mark.parametrize("version", [pytest.param("8", marks=pytest.mark.conformance), "9"])
+@pytest.mark.parametrize("version", ["8", "9"])
 def test_real_hudi_goes_on_behind_a_restore_that_we_archived(
     request: pytest.FixtureRequest, tmp_path: Path, version: str
 ) -> None:

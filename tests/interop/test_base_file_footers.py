@@ -20,6 +20,7 @@ from tests.interop.test_compaction_v6 import compact
 from tests.support.golden_clusterings import cluster, plan_of_all
 from tests.support.overwrites import overwrite, put_source
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -42,7 +43,7 @@ MODES = ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite")
 OLD = dt.date(1500, 3, 1)
 
 
-@pytest.fixture(params=["hudi_0_15", pytest.param("hudi_1_2", marks=pytest.mark.conformance)])
+@pytest.fixture(params=tiered(["hudi_0_15", "hudi_1_2"], ["hudi_0_15"]))
 def hudi(request: pytest.FixtureRequest) -> Iterator[RealHudi]:
     found: RealHudi = request.getfixturevalue(request.param)
     yield found
@@ -76,6 +77,7 @@ def newest_footer(base: Path) -> dict[str, str]:
     return {key.decode(): value.decode() for key, value in pq.read_metadata(path).metadata.items()}
 
 
+@pytest.mark.conformance
 def test_an_upsert_finds_keys_of_every_character(hudi: RealHudi, tmp_path: Path) -> None:
     """By Java's order U+FF21 is behind U+1F600."""
     keys = ["a", "\uff21", "\U0001f600"]

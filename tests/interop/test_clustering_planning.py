@@ -19,6 +19,7 @@ from hudi_core.transaction.owner import Owner
 from tests.interop.judged import JUDGES, MOR, Judged
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_compactions import context_of
+from tests.support.tiers import tiered
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -114,9 +115,7 @@ class Subject:
     table: Judged
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param(item, marks=() if item == "6" else pytest.mark.conformance) for item in JUDGES]
-)
+@pytest.fixture(scope="module", params=tiered(JUDGES, ["6"]))
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     hudi: RealHudi = request.getfixturevalue(JUDGES[request.param])
     base = tmp_path_factory.mktemp("planned") / "table"
@@ -187,9 +186,7 @@ def same_plans(subject: Subject, options: dict[str, str], folder: Path) -> Clust
     return ours
 
 
-@pytest.mark.parametrize(
-    "case", [case if case in QUICK else pytest.param(case, marks=pytest.mark.conformance) for case in CASES]
-)
+@pytest.mark.parametrize("case", tiered(CASES, QUICK))
 def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, tmp_path: Path) -> None:
     ours = same_plans(subject, CASES[case], tmp_path)
     nothing = {"planned inline": ("8", "9"), "single ones alone": ("9",), "files that are full": tuple(JUDGES)}
@@ -223,6 +220,7 @@ def test_the_plan_is_the_one_that_hudi_1_2_makes(subject: Subject, case: str, tm
     assert same_plans(subject, SINCE_1_2[case], tmp_path) is not None
 
 
+@pytest.mark.conformance
 def test_real_hudi_runs_what_we_planned_and_goes_on(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     sort = {SORT_COLUMNS.name: "name", f"{PLAN}.max.bytes.per.group": "900000"}

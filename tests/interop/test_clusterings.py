@@ -1,13 +1,11 @@
-"""Real Hudi judges clusterings that we ran: rows, metadata table, filters through every index, and what it writes next.
-
-`make test` takes two tables, `make conformance` every order on every table with indexes.
+"""Real Hudi judges clusterings that we ran: rows, metadata table, filters through every index, and what it writes
+next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +25,7 @@ from tests.support.hudictl_runner import hudictl
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 Golden = Callable[[str, str], GoldenCase]
 ORDERS = {
@@ -58,17 +56,10 @@ BUCKETS = {
 """Buckets that a clustering splits and merges."""
 SPLITS = {"hoodie.parquet.max.file.size": "1000"}
 """Every bucket is too large."""
-IN_TEST = {("6", "mdt_all_mor", "linear"), ("9", "mdt_all_mor", "z-order")}
 
 
-def indexed() -> Iterator[Any]:
-    for version, case in WITH_INDEXES:
-        for order in ORDERS:
-            chosen = (version, case, order)
-            yield pytest.param(*chosen, marks=() if chosen in IN_TEST else pytest.mark.conformance)
-
-
-@pytest.mark.parametrize(("version", "name", "order"), indexed())
+@pytest.mark.parametrize("order", list(ORDERS))
+@pytest.mark.parametrize(("version", "name"), WITH_INDEXES)
 def test_every_index_leads_to_the_new_file_groups(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str, order: str
 ) -> None:
@@ -85,7 +76,6 @@ def test_every_index_leads_to_the_new_file_groups(
     table.go_on()
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("order", list(ORDERS))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("version", list(JUDGES))
@@ -110,7 +100,7 @@ def test_real_hudi_clusters_on_top(
     assert table.is_mor == (kind == MOR)
 
 
-@pytest.mark.parametrize("version", ["6", "8", pytest.param("9", marks=pytest.mark.conformance)])
+@pytest.mark.parametrize("version", list(JUDGES))
 def test_real_hudi_runs_a_plan_of_which_we_died(request: pytest.FixtureRequest, tmp_path: Path, version: str) -> None:
     """The inflight file that a dead run leaves names file groups, and Hudi's is empty, as ours behind the commit: it
     rolls the dead run back, runs the plan, and archives what we and it clustered.
@@ -147,7 +137,7 @@ def test_real_hudi_runs_a_plan_of_which_we_died(request: pytest.FixtureRequest, 
     table.goes_on()
 
 
-@pytest.mark.parametrize("version", ["6", pytest.param("9", marks=pytest.mark.conformance)])
+@pytest.mark.parametrize("version", ["6", "9"])
 def test_a_plan_that_resizes_buckets_is_left_to_hudi(
     request: pytest.FixtureRequest, tmp_path: Path, version: str
 ) -> None:

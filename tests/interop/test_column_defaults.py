@@ -19,7 +19,7 @@ from tests.interop.real_hudi import RealHudi
 from tests.support.changed_tables import open_context
 from tests.support.table_invariants import read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 NEW = {"count": {"type": ["int", "null"], "default": 7}, "word": {"type": ["string", "null"], "default": "none yet"}}
 IN_BASE, IN_LOG, WRITTEN, NULL = "key-0000", "key-0001", "key-0002", "key-0003"

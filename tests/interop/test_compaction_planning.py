@@ -23,6 +23,7 @@ from hudi_core.transaction.owner import Owner
 from tests.interop.judged import JUDGES, MOR, QUICK, Judged
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.golden_compactions import context_of
+from tests.support.tiers import tiered
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -128,9 +129,7 @@ class Subject:
     table: Judged
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param(item, marks=pytest.mark.conformance if item == "8" else ()) for item in JUDGES]
-)
+@pytest.fixture(scope="module", params=tiered(JUDGES, ["9"]))
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     hudi: RealHudi = request.getfixturevalue(JUDGES[request.param])
     base = tmp_path_factory.mktemp("planned") / "table"
@@ -238,6 +237,7 @@ def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, t
     assert (ours is None) == any(word in case for word in ("not due", "none"))
 
 
+@pytest.mark.conformance
 @pytest.mark.parametrize("case", AFTER_OTHERS)
 def test_the_plan_is_real_hudis_after_others_and_beside_a_pending_write(
     after_others: Subject, case: str, tmp_path: Path
@@ -251,6 +251,7 @@ def test_the_plan_is_real_hudis_after_others_and_beside_a_pending_write(
     assert (ours is not None) == (after_others.version in versions)
 
 
+@pytest.mark.conformance
 def test_time_counts_from_the_first_write_also_a_pending_one(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     options = {**trigger("TIME_ELAPSED", LONG, LONG), **PASSES_OVER_DEAD_WRITES}
@@ -261,6 +262,7 @@ def test_time_counts_from_the_first_write_also_a_pending_one(subject: Subject, t
     assert ours == theirs
 
 
+@pytest.mark.conformance
 def test_real_hudi_runs_what_we_planned_and_goes_on(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     planned = table.run("schedule", service="compaction", options={COMMITS: "1"}).document
@@ -272,6 +274,7 @@ def test_real_hudi_runs_what_we_planned_and_goes_on(subject: Subject, tmp_path: 
     table.goes_on()
 
 
+@pytest.mark.conformance
 def test_real_hudi_goes_on_behind_what_we_planned_and_ran(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     for turn in range(2):
@@ -283,6 +286,7 @@ def test_real_hudi_goes_on_behind_what_we_planned_and_ran(subject: Subject, tmp_
     table.goes_on()
 
 
+@pytest.mark.conformance
 def test_a_write_behind_our_plan_is_in_the_next_one(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     table.run("schedule", service="compaction", options={COMMITS: "1"})
@@ -296,6 +300,7 @@ def test_a_write_behind_our_plan_is_in_the_next_one(subject: Subject, tmp_path: 
     table.goes_on()
 
 
+@pytest.mark.conformance
 def test_partitions_that_our_plan_left_out_are_in_real_hudis_next(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     options = {COMMITS: "1", TARGET: "1", STRATEGY: f"{PACKAGE}.{Strategy.BOUNDED_IO.value}"}

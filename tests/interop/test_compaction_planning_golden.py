@@ -1,14 +1,13 @@
 """Golden merge-on-read tables without pending work: we plan a compaction, and real Hudi runs it; or we run it, and real
-Hudi reads the rows and goes on. `make test` takes one table of a version, `make conformance` all of them. And tables on
-which nothing is to be planned, or we say why where real Hudi is silent (docs/reference/differences.md).
+Hudi reads the rows and goes on. And tables on which nothing is to be planned, or we say why where real Hudi is silent
+(docs/reference/differences.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,11 +25,10 @@ from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
-PLANNED_IN_TEST = {(version, "mdt_all_mor") for version in JUDGES}
-RUN_IN_TEST = {("9", "mor_basic")}
 OWN_PLANS_FAIL = {*NOT_READ, ("6", "types_3level_lists_mor")}
 """Tables of which real Hudi runs no compaction plan, its own neither: 0.15 compacts three-level lists only with the
 Hadoop option they were written with.
@@ -40,12 +38,7 @@ ONE = {"hoodie.compact.inline.max.delta.commits": "1"}
 OPTIONS = {**QUICK, **ONE, "spark.sql.session.timeZone": "UTC"}
 EAGER, LAZY = ({"hoodie.cleaner.policy.failed.writes": policy} for policy in ("EAGER", "LAZY"))
 BY_DAY = (Strategy.DAY_BASED, Strategy.BOUNDED_PARTITION_AWARE, Strategy.UNBOUNDED_PARTITION_AWARE)
-
-
-def cases(in_test: set[tuple[str, str]]) -> Iterator[Any]:
-    for version, name, info in golden_tables():
-        if is_mor(info) and not name.startswith(NO_META):
-            yield pytest.param(version, name, marks=() if (version, name) in in_test else pytest.mark.conformance)
+CASES = [(version, name) for version, name, info in golden_tables() if is_mor(info) and not name.startswith(NO_META)]
 
 
 def ours(chosen: GoldenCase, request: ScheduleRequest | RunRequest) -> Result:
@@ -61,7 +54,8 @@ def check(hudi: RealHudi, chosen: GoldenCase) -> None:
             assert_same_rows(hudi.snapshot(chosen.table, metadata=metadata, query=query), expected)
 
 
-@pytest.mark.parametrize(("version", "name"), cases(PLANNED_IN_TEST))
+@pytest.mark.conformance
+@pytest.mark.parametrize(("version", "name"), CASES)
 def test_real_hudi_runs_what_we_planned(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str
 ) -> None:
@@ -84,7 +78,8 @@ def test_real_hudi_runs_what_we_planned(
         judge.check(meta=True, of_base_files=True)
 
 
-@pytest.mark.parametrize(("version", "name"), cases(RUN_IN_TEST))
+@pytest.mark.conformance
+@pytest.mark.parametrize(("version", "name"), CASES)
 def test_real_hudi_goes_on_behind_what_we_planned_and_ran(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str
 ) -> None:
@@ -111,6 +106,7 @@ def planned_by_hudi(hudi: RealHudi, chosen: GoldenCase, options: Mapping[str, st
     return instant
 
 
+@pytest.mark.conformance
 def test_behind_a_failed_write_of_an_eager_writer_nothing_is_planned(golden: Golden, hudi_0_15: RealHudi) -> None:
     """It could not roll the write back any more. No row of it is ever read, whether it is rolled back before or
     after.
@@ -142,7 +138,7 @@ def test_behind_a_failed_write_of_an_eager_writer_nothing_is_planned(golden: Gol
     check(hudi_0_15, chosen)
 
 
-@pytest.mark.parametrize("version", ["6", pytest.param("9", marks=pytest.mark.conformance)])
+@pytest.mark.parametrize("version", tiered(["6", "9"], ["6"]))
 def test_partitions_that_are_no_days_are_refused_where_hudi_is_silent_or_fails(
     golden: Golden, request: pytest.FixtureRequest, version: str
 ) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,14 +25,7 @@ CASES = [
     "payload_overwrite_latest",
     "schema_evolution_mor_compaction_requested",
 ]
-WRITTEN_ON = ("mor_compaction_requested",)
-READ = ("mor_compaction_requested", "payload_overwrite_latest")
-"""Those of `make test`."""
 Golden = Callable[[str, str], GoldenCase]
-
-
-def cases(quick: Collection[str]) -> list[Any]:
-    return [pytest.param(case, marks=() if case in quick else pytest.mark.conformance) for case in CASES]
 
 
 def compact(table: Path) -> str:
@@ -91,7 +83,8 @@ def write_on_top(hudi: RealHudi, chosen: GoldenCase, scratch: Path, *, options: 
         assert_same_rows(user_columns(hudi.snapshot(chosen.table, metadata=metadata, query="read_optimized")), expected)
 
 
-@pytest.mark.parametrize("case", cases(WRITTEN_ON))
+@pytest.mark.conformance
+@pytest.mark.parametrize("case", CASES)
 def test_native_version_reads_writes_and_compacts_what_we_compacted(
     golden: Golden, hudi_0_15: RealHudi, tmp_path: Path, case: str
 ) -> None:
@@ -102,7 +95,8 @@ def test_native_version_reads_writes_and_compacts_what_we_compacted(
     assert_metadata_equals_storage(hudi_0_15, chosen)
 
 
-@pytest.mark.parametrize("case", cases(READ))
+@pytest.mark.conformance
+@pytest.mark.parametrize("case", CASES)
 def test_version_1_2_reads_what_we_compacted(golden: Golden, hudi_1_2: RealHudi, case: str) -> None:
     chosen = serviced(golden, case)
     assert_hudi_reads(hudi_1_2, chosen)
@@ -125,6 +119,7 @@ def test_version_1_2_upgrades_the_table_to_version_9(golden: Golden, hudi_1_2: R
     assert "hoodie.table.version=9" in (chosen.table / ".hoodie" / "hoodie.properties").read_text()
 
 
+@pytest.mark.conformance
 def test_a_compaction_after_ours_and_one_of_ours_after_hudis(
     golden: Golden, hudi_0_15: RealHudi, tmp_path: Path
 ) -> None:

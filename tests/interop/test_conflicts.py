@@ -5,6 +5,7 @@ golden tables.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.interop.real_hudi import RealHudi
 from tests.support.fault_storage import FaultPlan, InjectedCrash
 from tests.support.golden_clusterings import planned
 from tests.support.golden_data import GoldenCase
+from tests.support.tiers import tiered
 
 pytestmark = pytest.mark.hudi
 Golden = Callable[[str, str], GoldenCase]
@@ -116,18 +118,7 @@ def differences(hudi: RealHudi, table: Table) -> tuple[list[str], int]:
     return wrong, compared
 
 
-HALVES = {"6": 0, "8": 1, "9": 0}
-"""Which half of the cases each version gets in `make test`."""
-
-
-@pytest.mark.parametrize(
-    ("version", "half"),
-    [
-        pytest.param(version, half, marks=() if HALVES[version] == half else pytest.mark.conformance)
-        for version in WORKERS
-        for half in (0, 1)
-    ],
-)
+@pytest.mark.parametrize(("version", "half"), tiered(product(WORKERS, (0, 1)), [("9", 0)]))
 def test_the_candidates_and_their_file_groups_are_hudis(
     version: str, half: int, golden: Golden, request: pytest.FixtureRequest
 ) -> None:
@@ -143,7 +134,7 @@ def test_the_candidates_and_their_file_groups_are_hudis(
 
 
 @pytest.mark.parametrize("name", ["clustering_requested_cow", "clustering_requested_mor"])
-@pytest.mark.parametrize("version", WORKERS)
+@pytest.mark.parametrize("version", tiered(WORKERS, ["9"]))
 def test_writers_see_the_file_groups_of_a_clustering_that_we_run(
     version: str, name: str, golden: Golden, request: pytest.FixtureRequest
 ) -> None:

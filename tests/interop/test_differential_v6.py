@@ -19,6 +19,7 @@ from hudi_core.verbs.run import RunRequest
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
+from tests.support.tiers import tiered
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -47,20 +48,7 @@ SAME = [
     "sql_dml",
     "types_mor",
 ]
-QUICK = {
-    "bucket_index_mor",
-    "clustered_mor",
-    "mdt_all_mor",
-    "mor_log_only",
-    "multilevel_plain_mor",
-    "only_deletes_mor",
-    "payload_event_time",
-    "payload_partial_update",
-    "rolled_back_mor",
-    "schema_evolution_mor",
-    "sql_dml",
-    "types_mor",
-}
+QUICK = {"bucket_index_mor", "mdt_all_mor", "mor_log_only", "schema_evolution_mor", "sql_dml", "types_mor"}
 """Those of `make test`."""
 Golden = Callable[[str, str], GoldenCase]
 
@@ -86,9 +74,7 @@ def metadata_of(chosen: GoldenCase) -> str:
     return str((chosen.table / ".hoodie" / "metadata" / ".hoodie").is_dir()).lower()
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=() if case in QUICK else pytest.mark.conformance) for case in SAME]
-)
+@pytest.mark.parametrize("case", tiered(SAME, QUICK))
 def test_our_execution_equals_real_hudis(golden: Golden, hudi_0_15: RealHudi, tmp_path: Path, case: str) -> None:
     chosen, instant = scheduled(golden, hudi_0_15, case)
     theirs = tmp_path / "theirs" / case
@@ -104,6 +90,7 @@ def test_our_execution_equals_real_hudis(golden: Golden, hudi_0_15: RealHudi, tm
             assert_same_rows(hudi_0_15.snapshot(chosen.table, metadata=metadata, query=query), expected)
 
 
+@pytest.mark.conformance
 def test_lists_of_three_levels_that_real_hudi_cannot_merge_by_default(golden: Golden, hudi_0_15: RealHudi) -> None:
     """Hudi 0.15 fails to write null list elements unless 3-level lists are configured; what it read before must be what
     it reads afterwards.

@@ -27,7 +27,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import own_rows, within
 from tests.support.table_invariants import assert_metadata_true, read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 
 @pytest.mark.parametrize(("version", "writer"), [("6", "hudi_0_15"), ("9", "hudi_1_2")])
@@ -65,7 +65,6 @@ def test_hudi_reads_a_clean_of_a_partition_without_files(
     table.goes_on()
 
 
-@pytest.mark.conformance
 def test_ours_keeps_the_files_of_a_savepoint_with_which_hudis_deletes_the_folder(
     golden: Callable[[str, str], GoldenCase], hudi_1_2: RealHudi, tmp_path: Path
 ) -> None:

@@ -13,9 +13,11 @@ import pytest
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.table import HudiTable
 from tests.interop.changes import write_parquet
+from tests.interop.judged import JUDGES
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_cleans import context_of
 from tests.support.rows import assert_same_rows
+from tests.support.tiers import tiered
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -49,11 +51,11 @@ PREDICATES = [
 ]
 
 
-@pytest.fixture(scope="module", params=[("hudi_0_15", "6"), ("hudi_1_0", "8"), ("hudi_1_2", "9")], ids=["6", "8", "9"])
+@pytest.fixture(scope="module", params=tiered(JUDGES, ["9"]))
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One partition of three files: with zeros, with NaN and a long text, with neither."""
-    name, version = request.param
-    hudi: RealHudi = request.getfixturevalue(name)
+    version: str = request.param
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
     pinned = {} if version == "6" else {"hoodie.write.table.version": version, "hoodie.write.auto.upgrade": "false"}
     folder = tmp_path_factory.mktemp("false_ranges")
     base = folder / "table"
@@ -103,6 +105,7 @@ def test_what_hudi_records(table: Path) -> None:
     assert hidden["uncompressed_size"] > 2048
 
 
+@pytest.mark.conformance
 def test_a_row_group_with_nan_does_not_hide_in_those_beside_it(hudi_1_2: RealHudi, tmp_path: Path) -> None:
     """Hudi records the range of the others: it holds zero."""
     count = 4000

@@ -14,12 +14,13 @@ from tests.golden.make_stale_indexes import KEYS
 from tests.interop.judged import JUDGES, MOR, Judged, first_rows
 from tests.interop.real_hudi import RealHudi
 from tests.support.stale_indexes import StaleTable
+from tests.support.tiers import tiered
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 DELETED = "_hoodie_is_deleted"
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_the_row_of_a_late_deletion_is_found(request: pytest.FixtureRequest, tmp_path: Path, version: str) -> None:
     hudi: RealHudi = request.getfixturevalue(JUDGES[version])
     rows = first_rows(20)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,20 +15,14 @@ from tests.interop.real_hudi import RealHudi
 from tests.support.golden_clusterings import SORT_COLUMNS, cluster, commit_of, new_files, plan_of_all
 from tests.support.table_invariants import leftovers
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 WON = {"rollback": 0, "cluster": 1}
 """What Hudi's write client is asked for, whatever we are doing, and how many clusterings it then completes."""
 
 
-def chosen() -> Iterator[Any]:
-    for version in JUDGES:
-        for does in WON:
-            in_test = (version, does) == ("9", "cluster")
-            yield pytest.param(version, does, marks=() if in_test else pytest.mark.conformance)
-
-
-@pytest.mark.parametrize(("version", "does"), chosen())
+@pytest.mark.parametrize("does", WON)
+@pytest.mark.parametrize("version", JUDGES)
 def test_a_clustering_at_work(request: pytest.FixtureRequest, tmp_path: Path, version: str, does: str) -> None:
     hudi: RealHudi = request.getfixturevalue(JUDGES[version])
     table = Judged.create(hudi, tmp_path / "table", MOR, version)

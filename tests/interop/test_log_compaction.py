@@ -16,7 +16,7 @@ from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.instant import Action
 from tests.faults.test_log_compaction_faults import run_killed
 from tests.interop.changes import user_columns, write_parquet
-from tests.interop.judged import JUDGES, MOR, OTHERS, Judged
+from tests.interop.judged import EVERY_JUDGE, JUDGES, MOR, Judged
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.fault_storage import FaultPlan, InjectedCrash
 from tests.support.golden_compactions import context_of
@@ -24,9 +24,8 @@ from tests.support.log_compactions import FROM_ONE
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
-LABELS = [*JUDGES, *(pytest.param(label, marks=pytest.mark.conformance) for label in OTHERS)]
 SERVICE = "log_compaction"
 PLACES = {"hoodie.optimized.log.blocks.scan.enable": "true"}
 THRESHOLDS = ("1", "2", "3", "5")
@@ -46,7 +45,7 @@ def table(
     """An insert, three upserts and a delete in log files, written by the Hudi of the label."""
     label: str = request.param
     if label not in sources:
-        hudi: RealHudi = request.getfixturevalue({**JUDGES, **OTHERS}[label])
+        hudi: RealHudi = request.getfixturevalue(EVERY_JUDGE[label])
         made = Judged.create(hudi, tmp_path_factory.mktemp("source") / "table", MOR, label[0])
         for _ in range(3):
             made.upsert(fresh=False)
@@ -89,7 +88,7 @@ def incremental(table: Judged, begin: str) -> pa.Table:
     return read_parquet(output)
 
 
-@pytest.mark.parametrize("table", LABELS, indirect=True)
+@pytest.mark.parametrize("table", EVERY_JUDGE, indirect=True)
 def test_we_run_what_real_hudi_planned(table: Judged) -> None:
     """Twice, so that the second one merges the file of the first; then real Hudi goes on."""
     before, commits = table.hudi.snapshot(table.base, metadata=True), table.instants(Action.DELTA_COMMIT)
@@ -110,8 +109,7 @@ def test_we_run_what_real_hudi_planned(table: Judged) -> None:
     table.goes_on()
 
 
-@pytest.mark.conformance
-@pytest.mark.parametrize("table", [*JUDGES, *OTHERS], indirect=True)
+@pytest.mark.parametrize("table", EVERY_JUDGE, indirect=True)
 def test_real_hudi_runs_what_we_plan(table: Judged) -> None:
     """By each threshold it plans the same."""
     for threshold in THRESHOLDS:
@@ -130,8 +128,7 @@ def test_real_hudi_runs_what_we_plan(table: Judged) -> None:
             mine.goes_on()
 
 
-@pytest.mark.conformance
-@pytest.mark.parametrize("table", [*JUDGES, *OTHERS], indirect=True)
+@pytest.mark.parametrize("table", EVERY_JUDGE, indirect=True)
 def test_real_hudi_goes_on_behind_a_half_done_one(table: Judged) -> None:
     """Killed with a log file written, and right before the completion. It finds nothing of it; its own attempt at the
     plan rolls ours back, and the plan with it.

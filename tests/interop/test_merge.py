@@ -20,6 +20,7 @@ from hudi_core.table import HudiTable
 from tests.interop.changes import write_parquet
 from tests.interop.real_hudi import RealHudi
 from tests.support.rows import assert_same_rows
+from tests.support.tiers import tiered
 
 pytestmark = pytest.mark.hudi
 
@@ -115,18 +116,8 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
     ),
 }
 
-QUICK = {
-    "9-two-ordering-fields",
-    "9-text-ordering-field",
-    "9-postgres",
-    "8-dms",
-    "8-non-defaults-payload",
-    "6-event-time-payload",
-    "6-partial-update-payload",
-    "6-partial-update-payload-by-decimal",
-    "6-delete-marker",
-}
-"""Those of `make test`: each payload class once, and the orders."""
+QUICK = {"9-two-ordering-fields", "8-dms", "6-partial-update-payload"}
+"""Those of `make test`: one of each version."""
 
 
 def rows(dice: random.Random, keys: list[str], *, first: bool = False) -> pa.Table:
@@ -154,9 +145,7 @@ def rows(dice: random.Random, keys: list[str], *, first: bool = False) -> pa.Tab
     return pa.Table.from_pylist([one(key) for key in keys], schema=SCHEMA)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.conformance) for name in CASES]
-)
+@pytest.mark.parametrize("name", tiered(CASES, QUICK))
 def test_rows_are_those_that_real_hudi_reads(
     hudi_0_15: RealHudi, hudi_1_2: RealHudi, tmp_path: Path, name: str
 ) -> None:
@@ -205,9 +194,8 @@ def plain(table: pa.Table) -> pa.Table:
     return table.drop_columns(["_hoodie_is_deleted"])
 
 
-@pytest.mark.parametrize(
-    "mode", ["EVENT_TIME_ORDERING", pytest.param("COMMIT_TIME_ORDERING", marks=pytest.mark.conformance)]
-)
+@pytest.mark.conformance
+@pytest.mark.parametrize("mode", ["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"])
 def test_partial_updates_out_of_order(hudi_1_2: RealHudi, tmp_path: Path, mode: str) -> None:
     """MERGE INTO writes partial-update blocks of other columns each time, out of order; whole rows come between.
 

@@ -1,7 +1,5 @@
 """Golden tables whose metadata table we rebuilt, with every partition type: real Hudi reads what it read before, by
 predicates that ask each index, too.
-
-`make test` takes a few tables of each version, `make conformance` all of them.
 """
 
 from __future__ import annotations
@@ -34,15 +32,10 @@ from tests.support.golden_data import GoldenCase, golden_cases, golden_root
 from tests.support.rows import PHYSICAL, assert_same_rows, read_parquet
 from tests.support.table_invariants import has_metadata_table
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 Golden = Callable[[str, str], GoldenCase]
 LABELS = {**JUDGES, **OTHERS}
-IN_TEST = {
-    ("6", "mdt_all_mor_compacted"),
-    ("9", "mdt_all_mor_compacted"),
-    ("8", "types_3level_lists_mor"),
-}
 MOST = 8
 """Rows of a table that real Hudi is asked for by their values."""
 BROKEN = ("log_", "empty_table")
@@ -70,9 +63,7 @@ def cases() -> Iterator[Any]:
                 not case.startswith(BROKEN)
                 and (golden_root() / label / f"{case}.expected" / "snapshot.parquet").exists()
             ):
-                yield pytest.param(
-                    label, case, id=f"{label} {case}", marks=() if (label, case) in IN_TEST else pytest.mark.conformance
-                )
+                yield pytest.param(label, case, id=f"{label} {case}")
 
 
 @pytest.mark.parametrize(("label", "case"), cases())

@@ -34,7 +34,7 @@ from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash
 from tests.support.metadata_records import Table
 from tests.support.service_calls import dead_process, one_of_each_class
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 LABELS = {**JUDGES, **OTHERS}
 COMMITS = 5
@@ -161,8 +161,6 @@ def write_during_the_build(monkeypatch: pytest.MonkeyPatch, writer: Writer) -> N
     monkeypatch.setattr(IndexBuild, "fill", filled)
 
 
-IN_TEST = ("9", MOR, "no columns")
-"""The writer of 1.2 that streams to the metadata table, and rolls back there what shows no sign of life."""
 CASES = [
     *((label, kind, "no columns" if LABELS[label] == "hudi_1_2" else "all") for kind in (MOR, COW) for label in LABELS),
     *(
@@ -174,10 +172,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("label", "kind", "names"),
-    [pytest.param(*case, marks=() if case == IN_TEST else pytest.mark.conformance) for case in CASES],
-)
+@pytest.mark.parametrize(("label", "kind", "names"), CASES)
 def test_an_index_is_whole_though_a_writer_commits_five_times(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str, kind: str, names: str
 ) -> None:
@@ -245,7 +240,6 @@ RESIZED = 3
 """File groups."""
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("label", JUDGES)
 def test_a_build_that_died_is_run_again_whatever_a_writer_did_meanwhile(
     request: pytest.FixtureRequest, tmp_path: Path, label: str
@@ -304,7 +298,6 @@ def what_a_writer_meets(table: FullyIndexedTable) -> str:
     return "committed"
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("label", LABELS)
 def test_real_hudi_goes_on_by_resized_indexes(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
     """With another number of file groups than its options would give: it answers, tags and updates by them, and
@@ -347,7 +340,6 @@ MANY = 40
 """File groups, of which some stay empty."""
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("label", ["6", "6-by-1.2.0"])
 def test_an_index_of_version_6_outlives_an_upgrade(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
     """1.2.0 takes the table to version 9, and begins another index by itself: under an instant that ours must stay

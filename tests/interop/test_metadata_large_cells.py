@@ -19,14 +19,12 @@ from tests.interop.fully_indexed_table import BY_BLOOM, COMPACT_AT_ONCE, OURS, S
 from tests.interop.judged import BASE_OPTIONS, COW, JUDGES, OTHERS
 from tests.interop.real_hudi import RealHudi
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 PARTITIONS = 6
 SMALL = {"hoodie.index.bloom.num_entries": "1000"}
 ONE_GROUP = {"hoodie.metadata.index.bloom.filter.file.group.count": "1"}
 LABELS = {**JUDGES, **OTHERS}
-IN_TEST = "8"
-"""Of `make test`: its Hudi is the first to read HFiles by a reader of its own."""
 
 
 def part(number: int) -> pa.Table:
@@ -83,9 +81,7 @@ def blocks_of(base: Path) -> list[list[int]]:
     return [[len(value) for _, value in block.items()] for block in reader.blocks()]
 
 
-@pytest.mark.parametrize(
-    "label", [pytest.param(label, marks=() if label == IN_TEST else pytest.mark.conformance) for label in LABELS]
-)
+@pytest.mark.parametrize("label", LABELS)
 def test_real_hudi_reads_base_files_with_large_cells(
     request: pytest.FixtureRequest, tmp_path: Path, label: str
 ) -> None:

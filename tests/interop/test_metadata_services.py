@@ -1,7 +1,7 @@
 """Real Hudi judges golden tables of all partition types after each of our services.
 
 It reads by the metadata table what it reads by listing, answers point and range queries by our indexes, and writes on
-by them. `make test` takes one table of each version through a few services, `make conformance` each service on its own.
+by them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tests.support.golden_data import GoldenCase
 from tests.support.service_calls import perform
 from tests.support.table_invariants import has_metadata_table
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 Golden = Callable[[str, str], GoldenCase]
 COMPACTION = "compaction"
 TOGETHER = ("rollback of a failed write", COMPACTION, "clean by versions")
-"""The services of `make test`, one after another on one table."""
+"""Services one after another on one table."""
 WITH_BASE_FILES = (COMPACTION, "clean by versions", "rollback of the newest commit", "restore")
 """Services of which the metadata table has HFile base files, too."""
 SERVICES = {
@@ -63,9 +63,7 @@ def started(golden: Golden, request: pytest.FixtureRequest, version: str, case: 
     return request.getfixturevalue(EVERY_JUDGE[version]), golden(version, case)
 
 
-@pytest.mark.parametrize(
-    "version", [*(pytest.param(version, marks=pytest.mark.conformance) for version in ("6", "8")), "9"]
-)
+@pytest.mark.parametrize("version", JUDGES)
 def test_real_hudi_goes_on_after_several_services(golden: Golden, request: pytest.FixtureRequest, version: str) -> None:
     hudi, case = started(golden, request, version, "mdt_all_mor")
     kinds = Served.of(hudi, case).kinds
@@ -77,7 +75,6 @@ def test_real_hudi_goes_on_after_several_services(golden: Golden, request: pytes
     table.write_by(BY_RECORD_INDEX)
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize(
     ("name", "version", "case"), EACH, ids=[f"{name}-{version}-{case}" for name, version, case in EACH]
 )

@@ -2,8 +2,7 @@
 and archived.
 
 It answers by our indexes what it answers by scanning all files, writes on by them, and our validation finds nothing
-afterwards. `make test` takes one table of each version through all of it; `make conformance` takes the steps one by
-one, on both table types, and tables that 1.2.0 keeps at an older version.
+afterwards.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tests.interop.judged import COW, JUDGES, KEEP_ONE, KINDS, MOR, OTHERS
 from tests.interop.real_hudi import RealHudi
 from tests.support.damaged_tables import DamagedTable
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 LABELS = {**JUDGES, **OTHERS}
 ARCHIVE = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
@@ -105,7 +104,7 @@ STEPS = (created, compacted, caught_up, dropped, kept_up)
 SEPARATELY = [*product(LABELS, KINDS, STEPS)]
 
 
-@pytest.mark.parametrize("label", [*(pytest.param(label, marks=pytest.mark.conformance) for label in ("6", "8")), "9"])
+@pytest.mark.parametrize("label", JUDGES)
 def test_real_hudi_goes_on_with_a_metadata_table_that_we_made_and_kept(sources: Sources, label: str) -> None:
     table = sources(label, MOR)
     compacted(table)
@@ -116,7 +115,6 @@ def test_real_hudi_goes_on_with_a_metadata_table_that_we_made_and_kept(sources: 
     tagged(table)
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize(
     ("label", "kind", "step"), SEPARATELY, ids=[f"{label} {kind} {step.__name__}" for label, kind, step in SEPARATELY]
 )
@@ -130,13 +128,11 @@ def test_real_hudi_goes_on_after_each_step(
     table.judge()
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("label", LABELS)
 def test_it_is_our_record_index_by_which_real_hudi_tags(sources: Sources, label: str) -> None:
     tagged(sources(label, COW))
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("label", ["8", "9"])
 def test_what_a_real_clean_leaves_beside_an_index_of_an_expression_is_repaired(sources: Sources, label: str) -> None:
     """See FullyIndexedTable.clean_once."""

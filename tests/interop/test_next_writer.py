@@ -14,12 +14,12 @@ import pytest
 
 from tests.interop.changes import user_columns
 from tests.interop.fully_indexed_table import EXPRESSION, QUERIES, SECONDARY, SWITCHES, FullyIndexedTable
-from tests.interop.judged import COW, JUDGES, KINDS, MOR, OTHERS
+from tests.interop.judged import JUDGES, KINDS, OTHERS
 from tests.interop.real_hudi import RealHudi
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 LABELS = {
     **JUDGES,
@@ -82,12 +82,6 @@ def cases() -> Iterator[Case]:
                         yield label, kind, index, way, writer
 
 
-IN_TEST = {
-    ("8", COW, "column_stats", "run", "kept"),
-    ("6-by-1.2.0", MOR, "bloom_filters", "run", "all"),
-}
-
-
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], FullyIndexedTable]:
     """The tables that cases copy, by label and type: made by the case that is first to need one."""
@@ -103,10 +97,7 @@ def copied(
     return tables[label, kind].copy(folder / "table")
 
 
-@pytest.mark.parametrize(
-    ("label", "kind", "index", "way", "writer"),
-    [pytest.param(*case, marks=() if case in IN_TEST else pytest.mark.conformance) for case in cases()],
-)
+@pytest.mark.parametrize(("label", "kind", "index", "way", "writer"), cases())
 def test_what_is_listed_stays_listed_and_true(
     request: pytest.FixtureRequest,
     tmp_path: Path,

@@ -1,17 +1,14 @@
 """Real Hudi judges tables that we overwrote and whose partitions we deleted: rows, metadata table, filters through
 every index, and what it writes next.
-
-`make test` takes two tables, `make conformance` every table with indexes, and tables of both types.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,15 +30,9 @@ from tests.support.overwrites import delete, in_buckets, overwrite, own_rows, pl
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 Golden = Callable[[str, str], GoldenCase]
-IN_TEST = {("8", "mdt_all_cow"), ("9", "mdt_all_mor")}
-
-
-def indexed() -> Iterator[Any]:
-    for chosen in WITH_INDEXES:
-        yield pytest.param(*chosen, marks=() if chosen in IN_TEST else pytest.mark.conformance)
 
 
 def overwrite_half(table: Judged, scratch: Path, partition: str) -> None:
@@ -58,7 +49,7 @@ def overwrite_half(table: Judged, scratch: Path, partition: str) -> None:
     table.rows = pa.concat_tables([table.rows.filter(pc.invert(of_partition)), rows])
 
 
-@pytest.mark.parametrize(("version", "name"), indexed())
+@pytest.mark.parametrize(("version", "name"), WITH_INDEXES)
 def test_every_index_leads_to_the_new_rows_and_to_none_that_went(
     golden: Golden, request: pytest.FixtureRequest, tmp_path: Path, version: str, name: str
 ) -> None:
@@ -76,15 +67,8 @@ def test_every_index_leads_to_the_new_rows_and_to_none_that_went(
     table.go_on()
 
 
-def evolving() -> Iterator[Any]:
-    for version in JUDGES:
-        for kind in KINDS:
-            yield pytest.param(
-                version, kind, marks=() if (version, kind) == ("9", KINDS[1]) else pytest.mark.conformance
-            )
-
-
-@pytest.mark.parametrize(("version", "kind"), evolving())
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("version", list(JUDGES))
 def test_real_hudi_goes_on_with_columns_that_an_overwrite_added(
     request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str
 ) -> None:
@@ -118,15 +102,9 @@ def test_real_hudi_goes_on_with_columns_that_an_overwrite_added(
     table.goes_on()
 
 
-def combining() -> Iterator[Any]:
-    for version in JUDGES:
-        for kind in KINDS:
-            for combine in ("true", "false"):
-                chosen = (version, kind, combine)
-                yield pytest.param(*chosen, marks=() if chosen == ("9", KINDS[1], "true") else pytest.mark.conformance)
-
-
-@pytest.mark.parametrize(("version", "kind", "combine"), combining())
+@pytest.mark.parametrize("combine", ["true", "false"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("version", list(JUDGES))
 def test_real_hudi_writes_the_same_of_rows_with_one_key_and_of_deleted_ones(
     request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str, combine: str
 ) -> None:
@@ -172,7 +150,6 @@ def test_real_hudi_writes_the_same_of_rows_with_one_key_and_of_deleted_ones(
     table.check()
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("version", list(JUDGES))
 def test_real_hudi_writes_on_top(request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str) -> None:
@@ -205,14 +182,8 @@ def test_real_hudi_writes_on_top(request: pytest.FixtureRequest, tmp_path: Path,
     table.goes_on()
 
 
-def failed() -> Iterator[Any]:
-    for version in JUDGES:
-        for name in ("failed_inflight_cow", "failed_inflight_mor"):
-            chosen = (version, name)
-            yield pytest.param(*chosen, marks=() if chosen == ("9", "failed_inflight_mor") else pytest.mark.conformance)
-
-
-@pytest.mark.parametrize(("version", "name"), failed())
+@pytest.mark.parametrize("name", ["failed_inflight_cow", "failed_inflight_mor"])
+@pytest.mark.parametrize("version", list(JUDGES))
 def test_an_eager_writer_goes_on_whose_failed_write_came_before(
     golden: Golden, request: pytest.FixtureRequest, tmp_path: Path, version: str, name: str
 ) -> None:
@@ -242,15 +213,9 @@ def test_an_eager_writer_goes_on_whose_failed_write_came_before(
     assert_metadata_true(case.table)
 
 
-def bucketed() -> Iterator[Any]:
-    for version in JUDGES:
-        for kind in KINDS:
-            for key in ("id", "id,dt"):
-                chosen = (version, kind, key)
-                yield pytest.param(*chosen, marks=() if chosen == ("9", KINDS[0], "id,dt") else pytest.mark.conformance)
-
-
-@pytest.mark.parametrize(("version", "kind", "key"), bucketed())
+@pytest.mark.parametrize("key", ["id", "id,dt"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("version", list(JUDGES))
 def test_real_hudi_finds_its_rows_in_the_buckets_that_we_wrote(
     request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str, key: str
 ) -> None:
@@ -293,15 +258,9 @@ def test_real_hudi_finds_its_rows_in_the_buckets_that_we_wrote(
         table.check()
 
 
-def timed() -> Iterator[Any]:
-    for version in JUDGES:
-        for kind in ("cow", "mor"):
-            for columns in ("dt", "a, dt"):
-                chosen = (version, kind, columns)
-                yield pytest.param(*chosen, marks=() if chosen == ("9", "mor", "a, dt") else pytest.mark.conformance)
-
-
-@pytest.mark.parametrize(("version", "kind", "columns"), timed())
+@pytest.mark.parametrize("columns", ["dt", "a, dt"])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("version", list(JUDGES))
 def test_real_hudi_finds_its_rows_where_spark_sql_partitions_by_a_timestamp(
     request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str, columns: str
 ) -> None:
@@ -363,7 +322,7 @@ DAYS = {
 }
 
 
-@pytest.mark.parametrize("version", ["9", pytest.param("6", marks=pytest.mark.conformance)])
+@pytest.mark.parametrize("version", ["9", "6"])
 def test_real_hudi_finds_its_rows_where_partitions_are_times(
     request: pytest.FixtureRequest, tmp_path: Path, version: str
 ) -> None:
@@ -388,7 +347,6 @@ def test_real_hudi_finds_its_rows_where_partitions_are_times(
             assert places(hudi.snapshot(table.base, metadata=True)) == before
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("version", list(JUDGES))
 def test_real_hudi_finds_rows_by_complex_keys_of_one_field(
     request: pytest.FixtureRequest, tmp_path: Path, version: str
@@ -408,7 +366,6 @@ def test_real_hudi_finds_rows_by_complex_keys_of_one_field(
     assert found["_hoodie_record_key"].to_pylist() == [f"{before}{value}" for value in found["id"].to_pylist()]
 
 
-@pytest.mark.conformance
 def test_numbers_of_buckets_of_single_partitions_show_in_the_partition_that_is_written(
     hudi_1_2: RealHudi, tmp_path: Path
 ) -> None:
@@ -426,9 +383,7 @@ def test_numbers_of_buckets_of_single_partitions_show_in_the_partition_that_is_w
     table.check()
 
 
-@pytest.mark.parametrize(
-    "version", [pytest.param(version, marks=() if version == "8" else pytest.mark.conformance) for version in JUDGES]
-)
+@pytest.mark.parametrize("version", list(JUDGES))
 def test_files_without_partition_columns_that_the_schema_names(
     request: pytest.FixtureRequest, tmp_path: Path, version: str
 ) -> None:

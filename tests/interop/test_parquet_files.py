@@ -23,7 +23,7 @@ from tests.interop.real_hudi import RealHudi
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 COPYING = {**OURS, "airflow_hudi.parquet.row_group.rows": "1"}
 """A row group of each row, so that a file is mostly copied."""
@@ -90,7 +90,6 @@ def cluster(table: FullyIndexedTable) -> None:
     table.hudi.ask("service", base=str(table.base), name="cluster", instant=instant, options=options)
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("label", ["6", "8", "9"])
 def test_real_hudi_goes_on_with_files_of_pages_and_copies(

@@ -16,7 +16,7 @@ from tests.support.overwrites import delete, overwrite, put_source
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 OPTIONS = {
     "hoodie.table.name": "t",
@@ -37,7 +37,7 @@ UNESCAPED = {"50%AB": "50«", "%C3%A9": "Ã©"}
 """What a path is read as, where the writer did not escape."""
 
 
-@pytest.fixture(params=["hudi_0_15", pytest.param("hudi_1_2", marks=pytest.mark.conformance)])
+@pytest.fixture(params=["hudi_0_15", "hudi_1_2"])
 def hudi(request: pytest.FixtureRequest) -> RealHudi:
     found: RealHudi = request.getfixturevalue(request.param)
     return found

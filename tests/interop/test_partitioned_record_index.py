@@ -23,7 +23,7 @@ from tests.support.overwrites import delete, overwrite, own_rows, put_source, wi
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 Rows = Counter[tuple[Any, ...]]
 OPTIONS = {
@@ -69,7 +69,6 @@ def check(hudi: RealHudi, table: Path, due: pa.Table) -> pa.Table:
     return rows
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("service", list(SERVICES))
 def test_real_hudi_finds_its_rows(written: Path, hudi_1_2: RealHudi, tmp_path: Path, service: str) -> None:
     table = tmp_path / "partitioned_v9"

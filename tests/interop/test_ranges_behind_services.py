@@ -15,7 +15,7 @@ from tests.interop.changes import write_parquet
 from tests.interop.real_hudi import RealHudi
 from tests.support.table_invariants import assert_metadata_true
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 OPTIONS = {
     "hoodie.table.name": "t",

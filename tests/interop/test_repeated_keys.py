@@ -24,7 +24,7 @@ from tests.interop.real_hudi import RealHudi
 from tests.support.log_compactions import FROM_ONE
 from tests.support.rows import read_parquet
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 Rows = list[tuple[str, str]]
 BASE = [("a", 1), ("a", 2), ("b", 1), ("b", 1), ("c", 1), ("d", 1), ("d", 2), ("e", 1), ("e", 1)]

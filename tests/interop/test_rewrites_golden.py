@@ -1,11 +1,9 @@
 """Golden tables without pending work that we cluster, overwrite and delete partitions of: real Hudi runs what we
-planned, reads what we ran, and goes on with it as with the table as it was. `make test` takes one table, `make
-conformance` all of them.
+planned, reads what we ran, and goes on with it as with the table as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,20 +41,14 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import WRITERS_OPTIONS, delete, overwrite, own_rows, put_source, within
 from tests.support.rows import rows_of
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
-IN_TEST = ("9", "mor_basic")
 NEVER_CLUSTERED = {("6", f"only_deletes_{kind}") for kind in ("cow", "mor")}
 MILLIS = (("6", "types_timestamp_millis"), ("8", "types_timestamp_millis"))
 """Whose base files hold milliseconds, as Spark wrote them, and whose schema says microseconds: 0.15.0 and 1.0.2 take
 one for the other when they merge such a file. Behind our overwrite a file holds what the schema says.
 """
-
-
-def cases() -> Iterator[Any]:
-    for version, name, _ in golden_tables():
-        if not name.startswith(NO_META):
-            yield pytest.param(version, name, marks=() if (version, name) == IN_TEST else pytest.mark.conformance)
+CASES = [(version, name) for version, name, _ in golden_tables() if not name.startswith(NO_META)]
 
 
 def clustering(case: GoldenCase, columns: str, *, run: bool) -> str | None:
@@ -100,7 +92,7 @@ def assert_none_runs(judge: Judge) -> None:
         assert list(judge.base.glob("**/*.replacecommit*")) == []
 
 
-@pytest.mark.parametrize(("version", "name"), cases())
+@pytest.mark.parametrize(("version", "name"), CASES)
 def test_real_hudi_runs_the_clustering_that_we_planned(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str
 ) -> None:
@@ -123,8 +115,8 @@ def test_real_hudi_runs_the_clustering_that_we_planned(
         judge.check(meta=True)
 
 
-@pytest.mark.parametrize("order", [pytest.param("none", marks=pytest.mark.conformance), "key"])
-@pytest.mark.parametrize(("version", "name"), cases())
+@pytest.mark.parametrize("order", ["none", "key"])
+@pytest.mark.parametrize(("version", "name"), CASES)
 def test_real_hudi_goes_on_behind_our_clustering(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str, order: str
 ) -> None:
@@ -136,7 +128,7 @@ def test_real_hudi_goes_on_behind_our_clustering(
     assert judge.goes_on() == ENDS.get((version, name))
 
 
-@pytest.mark.parametrize(("version", "name"), cases())
+@pytest.mark.parametrize(("version", "name"), CASES)
 def test_real_hudi_goes_on_behind_our_overwrites(
     golden: Golden, request: pytest.FixtureRequest, tmp_path: Path, version: str, name: str
 ) -> None:

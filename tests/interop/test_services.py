@@ -1,8 +1,5 @@
 """Real Hudi judges our services on tables of versions 6, 8 and 9: it runs our plans as we do, and goes on with the
 tables that we served.
-
-`AIRFLOW_HUDI_ALL_SERVICES=1` takes every policy and every way to die for every table, and tables that 1.2.0 keeps at an
-older version.
 """
 
 from __future__ import annotations
@@ -26,14 +23,14 @@ from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.services.clean.planner import make_plan
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.instant_time import parse_instant
-from tests.interop.dying_writers import LAZY, MOMENTS, PUBLISHED, WRITING, left_by_a_killed_writer
-from tests.interop.judged import ALL, COW, JUDGES, KEEP_ONE, KINDS, LABELS, MOR, OTHERS, Judged
+from tests.interop.dying_writers import LAZY, MOMENTS, left_by_a_killed_writer
+from tests.interop.judged import EVERY_JUDGE, KEEP_ONE, KINDS, MOR, Judged
 from tests.interop.real_hudi import RealHudi
 from tests.support.changed_tables import data_files, decoded, file_names, known_times, listed, shown
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 RETAINED = {
     "KEEP_LATEST_COMMITS": {"hoodie.cleaner.commits.retained": "1"},
@@ -250,27 +247,13 @@ def unschedule(source: Judged, base: Path, _how: str) -> None:
 
 
 SCENARIOS = {function.__name__: function for function in (clean, rollback, lazy_writer, restore, unschedule)}
-CHOSEN = [
-    *(
-        Case("clean", label, kind, policy)
-        for label, kind, policy in zip(JUDGES, (COW, MOR, MOR), RETAINED, strict=True)
-    ),
-    Case("rollback", "6", MOR, PUBLISHED),
-    Case("rollback", "9", MOR, PUBLISHED),
-    Case("lazy_writer", "9", MOR, WRITING),
-    Case("restore", "6", MOR),
-    Case("restore", "9", COW),
-    Case("unschedule", "9", MOR),
+CASES = [
+    *(Case("clean", label, kind, policy) for label in EVERY_JUDGE for kind in KINDS for policy in RETAINED),
+    *(Case("rollback", label, kind, moment) for label in EVERY_JUDGE for kind in KINDS for moment in MOMENTS),
+    *(Case("lazy_writer", label, kind, moment) for label in EVERY_JUDGE for kind in KINDS for moment in MOMENTS),
+    *(Case("restore", label, kind) for label in EVERY_JUDGE for kind in KINDS),
+    *(Case("unschedule", label, MOR) for label in EVERY_JUDGE if label[0] != "6"),
 ]
-"""Each service on one version of either layout, a clean on each; each policy and each kind of table at least once."""
-MORE = [
-    *(Case("clean", label, kind, policy) for label in LABELS for kind in KINDS for policy in RETAINED),
-    *(Case("rollback", label, kind, moment) for label in LABELS for kind in KINDS for moment in MOMENTS),
-    *(Case("lazy_writer", label, kind, moment) for label in LABELS for kind in KINDS for moment in MOMENTS),
-    *(Case("restore", label, kind) for label in LABELS for kind in KINDS),
-    *(Case("unschedule", label, MOR) for label in LABELS if label[0] != "6"),
-]
-CASES = [*CHOSEN, *(case for case in MORE if ALL and case not in CHOSEN)]
 Outcomes = Mapping[Case, Future[None]]
 
 
@@ -288,7 +271,7 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     with ExitStack() as stack:
         queues: dict[str, ThreadPoolExecutor] = {}
         for case in (case for case in CASES if case in requested):
-            name = {**JUDGES, **OTHERS}[case.label]
+            name = EVERY_JUDGE[case.label]
             hudi: RealHudi = request.getfixturevalue(name)
             if name not in queues:
                 queues[name] = ThreadPoolExecutor(max_workers=1)

@@ -12,6 +12,7 @@ from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_compactions import compact
 from tests.support.stale_indexes import BULK, StaleTable
+from tests.support.tiers import tiered
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -27,7 +28,7 @@ def found(hudi: RealHudi, table: StaleTable, predicates: list[str]) -> list[bool
     return [answer["same"] for answer in answers]
 
 
-@pytest.mark.parametrize("name", ["narrow_v8", "overtaken_v8"])
+@pytest.mark.parametrize("name", tiered(["narrow_v8", "overtaken_v8"], ["narrow_v8"]))
 def test_narrow_ranges(stale: Stale, hudi_1_0: RealHudi, name: str) -> None:
     table = stale(name)
     assert found(hudi_1_0, table, AMOUNTS) == [False, False, True]
@@ -35,13 +36,14 @@ def test_narrow_ranges(stale: Stale, hudi_1_0: RealHudi, name: str) -> None:
     assert found(hudi_1_0, table, AMOUNTS) == [True, True, True]
 
 
+@pytest.mark.conformance
 def test_narrow_ranges_behind_our_compaction(stale: Stale, hudi_1_0: RealHudi) -> None:
     table = stale("narrow_v8")
     compact(table.path)
     assert found(hudi_1_0, table, AMOUNTS) == [True, True, True]
 
 
-@pytest.mark.parametrize("name", ["bulk_v8", "bulk_v9", "clustered_v9"])
+@pytest.mark.parametrize("name", tiered(["bulk_v8", "bulk_v9", "clustered_v9"], ["bulk_v9"]))
 def test_secondary_indexes_without_rows(stale: Stale, hudi_1_2: RealHudi, name: str) -> None:
     table = stale(name)
     assert found(hudi_1_2, table, NAMES) == [False, True, True]

@@ -4,9 +4,8 @@ takes over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,6 +15,7 @@ from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.fault_storage import FaultPlan, InjectedCrash, Operation
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import has_metadata_table, pending_instants
+from tests.support.tiers import tiered
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -32,27 +32,11 @@ ROLLBACK_POINTS: dict[str, tuple[Callable[[Operation], bool], Timing]] = {
     "rollback completed": (under(".hoodie/2", ending=".rollback"), "after"),
 }
 
-QUICK = {
-    "first base file written",
-    "metadata deltacommit inflight",
-    "metadata deltacommit completed",
-    "completion decided",
-    "data commit completed",
-    "rollback inflight",
-    "metadata rollback inflight",
-    "rollback completed",
-}
-"""Those of `make test`: where what real Hudi meets is of another kind than before."""
-
 NEEDS_TWO_RUNS = {"metadata rollback inflight", "command block written"}
 """Here Hudi 0.15 trips over itself, as it does after a death of its own: it finishes the metadata table's pending
 rollback first, and then does not find the deltacommit that it still means to roll back
 (HoodieBackedTableMetadataWriter.update). Its next run goes through.
 """
-
-
-def some(points: Iterable[str]) -> list[Any]:
-    return [pytest.param(point, marks=() if point in QUICK else pytest.mark.conformance) for point in points]
 
 
 def killed(table: Table, when: Callable[[Operation], bool], timing: Timing, path: Path) -> Path:
@@ -86,7 +70,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Table:
     return Table(SOURCES["attempt of real Hudi to roll back"](tmp_path_factory.mktemp("source")))
 
 
-@pytest.mark.parametrize("point", some(POINTS))
+@pytest.mark.parametrize("point", tiered(POINTS, ["first base file written"]))
 def test_real_hudi_takes_a_compaction_over(point: str, fresh: Table, hudi_0_15: RealHudi, tmp_path: Path) -> None:
     path = killed(fresh, *POINTS[point], tmp_path / "table")
     assert_hudi_sees(hudi_0_15, path, fresh)
@@ -96,7 +80,7 @@ def test_real_hudi_takes_a_compaction_over(point: str, fresh: Table, hudi_0_15: 
     assert_hudi_finds_nothing_wrong(hudi_0_15, path)
 
 
-@pytest.mark.parametrize("point", some(ROLLBACK_POINTS))
+@pytest.mark.parametrize("point", tiered(ROLLBACK_POINTS, ["metadata rollback inflight"]))
 def test_real_hudi_takes_a_rollback_over(point: str, failed: Table, hudi_0_15: RealHudi, tmp_path: Path) -> None:
     path = killed(failed, *ROLLBACK_POINTS[point], tmp_path / "table")
     assert_hudi_sees(hudi_0_15, path, failed)
@@ -108,7 +92,7 @@ def test_real_hudi_takes_a_rollback_over(point: str, failed: Table, hudi_0_15: R
     assert_hudi_finds_nothing_wrong(hudi_0_15, path)
 
 
-@pytest.mark.parametrize("point", some([*POINTS, *ROLLBACK_POINTS]))
+@pytest.mark.parametrize("point", tiered([*POINTS, *ROLLBACK_POINTS], ["completion decided"]))
 def test_real_hudi_accepts_what_our_own_next_run_makes_of_it(
     point: str, fresh: Table, failed: Table, hudi_0_15: RealHudi, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from tests.interop.real_hudi import RealHudi
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 PREDICATES = ["e > '2024-01-01'", "e < '2000-01-01'"]
 
 

@@ -1,14 +1,10 @@
 """Tables without meta columns (hoodie.populate.meta.fields=false): real Hudi reads what each of our services leaves, by
 every index, runs what we planned, and goes on with writes, deletes, a compaction, a clustering and a clean.
-
-`make test` takes one table, `make conformance` both types of every version, and keys of several fields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 import pytest
@@ -21,7 +17,7 @@ from tests.support.overwrites import delete, overwrite, put_source
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 NO_META = {
     "hoodie.populate.meta.fields": "false",
@@ -42,12 +38,6 @@ KEYS = {
         "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
     },
 }
-
-
-def tables() -> Iterator[Any]:
-    for version in JUDGES:
-        for kind in KINDS:
-            yield pytest.param(version, kind, marks=() if (version, kind) == ("9", MOR) else pytest.mark.conformance)
 
 
 def check(table: Judged) -> None:
@@ -86,7 +76,8 @@ def replace_all(table: Judged, scratch: Path) -> None:
     overwrite(table.base, put_source(table.rows, scratch), whole_table=True)
 
 
-@pytest.mark.parametrize(("version", "kind"), tables())
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("version", JUDGES)
 def test_real_hudi_goes_on_behind_each_service(
     request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str
 ) -> None:
@@ -123,7 +114,6 @@ def test_real_hudi_goes_on_behind_each_service(
     assert table.times(Action.ROLLBACK, completed=False) == before
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("version", JUDGES)
 def test_compactions_merge_as_those_of_real_hudi(

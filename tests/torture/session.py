@@ -38,6 +38,8 @@ class Outcome:
     steps: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     avoided: Counter[str] = field(default_factory=Counter)
+    idle: Counter[str] = field(default_factory=Counter)
+    """Services and commands that changed no file of the table."""
     faults: int = 0
     counts: Counts = field(default_factory=Counts)
     failure: Failure | None = None
@@ -140,6 +142,7 @@ class _Run:
                 self.result.avoided[spoiled] += 1
                 self.filters_by_hudi = False
         self.result.steps[step.name] += 1
+        before = _tree(self.base) if self.base.exists() else frozenset()
         if isinstance(step, Write) and step.ours:
             self._overwrite(step)
         elif isinstance(step, Write):
@@ -148,6 +151,7 @@ class _Run:
             self._service(step)
         else:
             self._command(step)
+        self.result.idle[step.name] += _tree(self.base) == before
 
     # Real Hudi's steps.
 

@@ -18,7 +18,7 @@ from tests.interop.real_hudi import RealHudi
 from tests.torture.random_runs import Outcome, run
 from tests.torture.random_tables import KINDS, Workload, workload
 
-pytestmark = pytest.mark.hudi
+pytestmark = [pytest.mark.hudi, pytest.mark.conformance]
 
 SEEDS = int(os.environ.get("AIRFLOW_HUDI_RANDOM_TABLES", "1"))
 Outcomes = Mapping[tuple[str, int], Future[Outcome]]

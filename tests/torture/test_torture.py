@@ -27,6 +27,7 @@ def judges(hudi_1_2: RealHudi) -> Iterator[Judges]:
     made.close()
 
 
+@pytest.mark.conformance
 def test_a_random_program_keeps_every_row(judges: Judges) -> None:
     outcome = run(judges, program("9", SEED, STEPS))
     assert outcome.failure is None, outcome.failure

@@ -1,7 +1,7 @@
 """Folds log records and deletes of a file group to one version per key, or per position in the base file, by the
 table's merge policy.
 
-Memory holds the key, the ordering value and 13 bytes (21 with positions) of every record and delete entry, and rows up
+Memory holds the key, the ordering value and 9 bytes (17 with positions) of every record and delete entry, and rows up
 to the budget, merged ones included. Rows beyond the budget are in memory-mapped files (PayloadStore).
 """
 
