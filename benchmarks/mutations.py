@@ -2,8 +2,8 @@
 tests until one fails. Stores benchmarks/results/mutations.json.
 
 A change removes a guard, swaps a comparison, negates a condition or moves a number by one. A seed chooses the changes,
-at most one a module. The tests of the module's folder run first, then all tests of the engine that need no JVM. A
-change that passes them is tried again with the cases of `make conformance`.
+at most one a module. The module's own tests run first, then all tests of the engine that need no JVM. A change that
+passes them is tried again with the cases of `make conformance`.
 """
 
 from __future__ import annotations
@@ -124,8 +124,9 @@ def tried(mutation: Mutation, clone: Path) -> dict[str, Any]:
     """What found the change."""
     subprocess.run(["git", "checkout", "--quiet", "."], cwd=clone, check=True)
     mutation.apply(clone)
-    folder = Path("tests/unit/hudi_core") / mutation.module.relative_to(CORE).parent
-    found = failing(clone, [str(folder)], TIER) or failing(clone, TESTS, TIER)
+    folder = clone / "tests/unit/hudi_core" / mutation.module.relative_to(CORE).parent
+    own = sorted(map(str, folder.glob(f"test_{mutation.module.stem}*.py")))
+    found = (failing(clone, own, TIER) if own else None) or failing(clone, TESTS, TIER)
     tier = "test" if found else "conformance"
     found = found or failing(clone, TESTS, "conformance")
     return {

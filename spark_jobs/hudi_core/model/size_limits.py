@@ -28,7 +28,7 @@ class Limit(_Entry, Enum):
     """A kind of file, or of part of one: its name in the option, the default in bytes, and what it is called."""
 
     PROPERTIES = "properties", 16 * _MIB, "the properties of a table"
-    TIMELINE = "timeline", 512 * _MIB, "a file of the timeline, or of a decision to complete one"
+    TIMELINE = "timeline", 512 * _MIB, "a file of the timeline, or of a decision"
     ARCHIVE = "archive", 512 * _MIB, "a block of a file of the archived timeline in table version 6"
     MANIFEST = "manifest", 16 * _MIB, "a manifest of the archived timeline"
     CLAIM = "claim", _MIB, "a claim, a heartbeat or a lock"
@@ -43,9 +43,9 @@ class Limit(_Entry, Enum):
     PARQUET_PAGES = (
         "parquet_pages",
         512 * _MIB,
-        "the largest pages, decompressed, of the columns that are read of a Parquet row group, in all",
+        "the largest decompressed page of each column of a Parquet row group, added up",
     )
-    ORC_STRIPE = "orc_stripe", 1024 * _MIB, "what is read of an ORC stripe: its bytes, or 8 bytes for each value"
+    ORC_STRIPE = "orc_stripe", 1024 * _MIB, "an ORC stripe, or 8 bytes for each value if that is more"
 
     @property
     def option(self) -> str:
