@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The tests of `make test`: nine parts in a queue, four at a time, so that the machine is not idle while one part waits.
 # The two longest go first, and the others give way to them. The unit tests of hudi_core and hudi_health that are not
-# slow run under coverage, all others without it. A skipped test is a failure: a part that is missing gets installed, not
-# passed over. Markers name the other tiers (docs/internals/testing.md).
+# slow run under coverage, all others without it. A skipped test is a failure: a missing part gets installed, not passed
+# over. Markers name the other tiers (docs/internals/testing.md).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

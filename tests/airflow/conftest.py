@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.airflow.airflow_forks import ROOT
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +30,7 @@ def airflow_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
             {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
         ),
-        "AIRFLOW_HUDI_POLL_SECONDS": "1",
+        "AIRFLOW_HUDI_POLL_SECONDS": "0.2",
         "SPARK_CONF_DIR": str(spark_conf),
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
     }

@@ -1,5 +1,4 @@
-"""`airflow backfill create` of three days for DAGs of the DAG folder, in this process, on the database of AIRFLOW_HOME,
-which is made when it is not there.
+"""`airflow backfill create` of three days for DAGs of the DAG folder, in this process.
 
 Nothing executes the runs. What came of each DAG is one line of JSON after RESULT: `{"dag", "error", "runs": {id: [day,
 begin and end of its interval]}}`.
@@ -8,16 +7,14 @@ begin and end of its interval]}}`.
 from __future__ import annotations
 
 import json
-import sys
+
+from tests.airflow.airflow_forks import RESULT
 
 DAYS = ("2026-02-01", "2026-02-03")
 
 
-def main(dag_ids: list[str]) -> None:
+def main(*dag_ids: str) -> None:
     """Prints a line for each DAG."""
-    from airflow.utils.db import initdb
-
-    initdb()
     from airflow.cli.cli_parser import get_parser
     from airflow.exceptions import AirflowException
     from airflow.models.dagrun import DagRun
@@ -43,8 +40,4 @@ def main(dag_ids: list[str]) -> None:
                 ]
                 for run in session.scalars(select(DagRun).where(DagRun.dag_id == dag_id))
             }
-        print("RESULT", json.dumps({"dag": dag_id, "error": error, "runs": runs}), flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+        print(RESULT + json.dumps({"dag": dag_id, "error": error, "runs": runs}), flush=True)

@@ -12,22 +12,28 @@ import sys
 import time
 from typing import Any
 
+from tests.airflow.airflow_forks import RESULT
+
 LINK = "_link_HudiTableLink"
 """The XCom that Airflow makes of a link."""
 
 
-def main(runs: list[tuple[str, dict[str, Any]]]) -> None:
+def main(given: str, jobs: str | None = None) -> None:
     """Prints `{"state", "tasks": {id: state}, "seconds": {id: duration}, "run_seconds", "xcom": {id: value},
-    "links": {id: address of the table}}` lines. The database of AIRFLOW_HOME is made when it is not there.
+    "links": {id: address of the table}}` lines for a JSON array of runs [DAG, conf]. `jobs` is the socket of a server
+    of the jobs beside the tasks, tests/support/job_server.py.
     """
-    from airflow.utils.db import initdb
-
-    initdb()
     from airflow.dag_processing.dagbag import DagBag
 
+    if jobs is not None:
+        from hudi_submit import local_process
+        from tests.support.job_server import CLIENT
+
+        local_process.COMMAND = (sys.executable, "-S", "-E", "-c", CLIENT, jobs, "local")  # type: ignore[assignment]
     bag = DagBag()
     if bag.import_errors:
         raise SystemExit(f"import errors: {bag.import_errors}")
+    runs: list[tuple[str, dict[str, Any]]] = json.loads(given)
     for dag_id, conf in runs:
         started = time.monotonic()
         run = bag.dags[dag_id].test(run_conf=conf)
@@ -42,8 +48,11 @@ def main(runs: list[tuple[str, dict[str, Any]]]) -> None:
             "xcom": xcom,
             "links": {task_id: ti.xcom_pull(task_ids=task_id, key=LINK) for task_id, ti in tasks.items()},
         }
-        print("RESULT", json.dumps(result), flush=True)
+        print(RESULT + json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    from airflow.utils.db import initdb
+
+    initdb()  # of AIRFLOW_HOME, where it is not there
+    main(sys.argv[1])

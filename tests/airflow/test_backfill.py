@@ -22,8 +22,7 @@ from demo.rest import Airflow
 from demo.run import connections, environment
 from demo.stack import Stack
 from hudi_core.table import HudiTable
-from tests.airflow.conftest import ROOT
-from tests.airflow.dag_runs import TIMEOUT_SECONDS
+from tests.airflow.airflow_forks import RESULT, ROOT, TIMEOUT_SECONDS, run_program
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, places, put_source, within
 from tests.support.table_invariants import assert_metadata_true, read_rows
@@ -64,17 +63,12 @@ def test_shipped_dags_that_ignore_the_interval_refuse_a_backfill(
         **airflow_environment,
         **{f"AIRFLOW_HUDI_{name}": "@daily" for name in SCHEDULES},
         "AIRFLOW_HUDI_TABLE": "orders",
-        "AIRFLOW_HOME": str(tmp_path / "airflow"),
         "AIRFLOW__CORE__DAGS_FOLDER": str(folder),
     }
-    command = [sys.executable, "-m", "tests.airflow.create_backfills", *SHIPPED, "own"]
 
-    done = subprocess.run(
-        command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
-    )
+    output = run_program(variables, "tests.airflow.create_backfills", [*SHIPPED, "own"])
 
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    lines = [line.removeprefix("RESULT ") for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    lines = [line.removeprefix(RESULT) for line in output.splitlines() if line.startswith(RESULT)]
     found = {result["dag"]: (result["error"], result["runs"]) for result in map(json.loads, lines)}
     days = [f"2026-02-0{day}" for day in (1, 2, 3, 4)]
     of_intervals = {run: [day, day, end] for run, day, end in zip(INTERVAL_RUNS, days, days[1:], strict=False)}

@@ -15,8 +15,7 @@ from demo.stack import Stack
 from hudi_core.engine.local import LocalEngine
 from hudi_core.table import HudiTable
 from hudi_core.verbs.run import ScheduleRequest
-from tests.airflow.conftest import ROOT
-from tests.airflow.dag_runs import TIMEOUT_SECONDS
+from tests.airflow.airflow_forks import ROOT, TIMEOUT_SECONDS
 from tests.support.changed_tables import QUICK_CLOCK
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import commit_of, overwrite, own_rows, put_source, within

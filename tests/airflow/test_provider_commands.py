@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.airflow.airflow_forks import RESULT, run_program
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 
 
-def shown(environment: dict[str, str], *arguments: str) -> Any:
-    """The JSON of `airflow providers …`."""
-    command = [str(Path(sys.executable).parent / "airflow"), "providers", *arguments, "--output", "json"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(done.stdout[done.stdout.index("[") :])
-
-
 def test_airflow_shows_what_the_provider_has(airflow_environment: dict[str, str]) -> None:
-    (whole,) = shown(airflow_environment, "get", "airflow-hudi", "--full")
+    commands = ["list", "get airflow-hudi --full", "links", "notifications"]
+    words = [f"providers {command} --output json" for command in commands]
+    output = run_program(airflow_environment, "tests.airflow.run_commands", words)
+    listed, (whole,), links, notifications = (
+        json.loads(line.removeprefix(RESULT)) for line in output.splitlines() if line.startswith(RESULT)
+    )
+    assert "airflow-hudi" in {entry["package_name"] for entry in listed}
     text = json.dumps(whole)
     for expected in (
         "airflow_hudi.hooks.HudiHook",
@@ -36,5 +32,5 @@ def test_airflow_shows_what_the_provider_has(airflow_environment: dict[str, str]
         "Base path",
     ):
         assert expected in text
-    assert "airflow_hudi.links.HudiSparkLink" in json.dumps(shown(airflow_environment, "links"))
-    assert "airflow_hudi.notifier.HudiNotifier" in json.dumps(shown(airflow_environment, "notifications"))
+    assert "airflow_hudi.links.HudiSparkLink" in json.dumps(links)
+    assert "airflow_hudi.notifier.HudiNotifier" in json.dumps(notifications)

@@ -1,45 +1,28 @@
-"""The DAGs of the table services and of repairs, for real: spark-submit with the job zip, results in XCom, the timeline
-at the end.
+"""The DAGs of the table services, for real, on the local engine and by spark-submit with the job zip: results in XCom,
+the timeline at the end.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from hudi_core.table import HudiTable
-from hudi_core.timeline.timeline import Timeline
-from tests.airflow.dag_runs import run_dag, run_dags
+from tests.airflow.dag_runs import engines, environment_for, pending, run_dag, run_dags, timeline
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
 from tests.support.overwrites import own_rows, places, put_source, within
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.metadata.test_catch_up import forget
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 
 Golden = Callable[[str, str], GoldenCase]
-
-YES = {"confirm": "yes"}
-
-
-def environment_for(airflow_environment: dict[str, str], table: Path) -> dict[str, str]:
-    connection = json.dumps({"conn_type": "hudi", "host": str(table.parent)})
-    return {**airflow_environment, "AIRFLOW_CONN_HUDI_DEFAULT": connection, "AIRFLOW_HUDI_TABLE": table.name}
-
-
-def timeline(table: Path) -> Timeline:
-    return HudiTable.open(str(table)).timeline()
-
-
-def pending(table: Path, action: str) -> list[str]:
-    return [instant.requested_time for instant in timeline(table).pending() if instant.pending_action == action]
 
 
 def fail_newest_write(table: Path) -> str:
@@ -54,9 +37,11 @@ def fail_newest_write(table: Path) -> str:
     return newest.requested_time
 
 
-@pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.conformance), "9"])
+@pytest.mark.parametrize(
+    ("version", "engine"), tiered([("6", "spark"), ("9", "spark"), ("9", "local")], [("9", "local")])
+)
 def test_failed_writes_go_then_old_files_then_old_instants(
-    golden: Golden, airflow_environment: dict[str, str], version: str
+    golden: Golden, airflow_environment: dict[str, str], version: str, engine: str
 ) -> None:
     table = golden(version, "clean_requested_mor").table
     for planned in table.glob(".hoodie/**/*.clean.requested"):
@@ -66,7 +51,7 @@ def test_failed_writes_go_then_old_files_then_old_instants(
     rows = read_rows(table)
     conf = {"commits_retained": 1, "min_commits": 2, "max_commits": 3}
 
-    (result,), output = run_dag(environment_for(airflow_environment, table), "hudi_table_maintenance", [conf])
+    (result,), output = run_dag(environment_for(airflow_environment, table, engine), "hudi_table_maintenance", [conf])
 
     assert result["state"] == "success", output[-8000:]
     assert set(result["tasks"].values()) == {"success"}
@@ -81,23 +66,27 @@ def test_failed_writes_go_then_old_files_then_old_instants(
     assert_same_rows(read_rows(table), rows)
 
 
-def test_a_clean_that_a_writer_planned_is_seen_and_run(golden: Golden, airflow_environment: dict[str, str]) -> None:
+@engines
+def test_a_clean_that_a_writer_planned_is_seen_and_run(
+    golden: Golden, airflow_environment: dict[str, str], engine: str
+) -> None:
     case = golden("8", "clean_requested_mor")
     (planned,) = pending(case.table, "clean")
 
-    (result,), output = run_dag(environment_for(airflow_environment, case.table), "hudi_clean")
+    (result,), output = run_dag(environment_for(airflow_environment, case.table, engine), "hudi_clean")
 
     assert result["state"] == "success", output[-8000:]
     seen, done = result["xcom"]["wait_for_clean"], result["xcom"]["clean"]
     assert (seen["instant"], seen["action"]) == (planned, "clean")
     assert (done["instant"], done["state"], done["already_completed"]) == (planned, "completed", False)
-    assert done["files_deleted"] > 0
+    assert (done["files_deleted"] > 0, done["engine"]) == (True, engine)
     assert pending(case.table, "clean") == []
     assert_same_rows(read_rows(case.table), read_rows(case.after()))
 
 
+@engines
 def test_a_log_compaction_that_a_writer_planned_and_one_of_ours(
-    golden: Golden, airflow_environment: dict[str, str]
+    golden: Golden, airflow_environment: dict[str, str], engine: str
 ) -> None:
     case = golden("9", "log_compaction_requested")
     (planned,) = pending(case.table, "logcompaction")
@@ -106,7 +95,7 @@ def test_a_log_compaction_that_a_writer_planned_and_one_of_ours(
     rows = [read_rows(table) for table in tables]
 
     (first, second), output = run_dag(
-        environment_for(airflow_environment, case.table),
+        environment_for(airflow_environment, case.table, engine),
         "hudi_log_compaction",
         [{}, {"table": str(other), "plan": True, "blocks": 1}],
     )
@@ -114,15 +103,16 @@ def test_a_log_compaction_that_a_writer_planned_and_one_of_ours(
     assert first["state"] == second["state"] == "success", output[-8000:]
     done, ours = first["xcom"]["merge_logs"], second["xcom"]["merge_logs"]
     assert (done["instant"], done["state"], done["already_completed"]) == (planned, "completed", False)
-    assert (done["files_written"], done["engine"]) == (3, "spark")
+    assert (done["files_written"], done["engine"]) == (3, engine)
     assert (ours["action"], ours["state"], ours["table"]) == ("logcompaction", "completed", str(other))
     for table, before in zip(tables, rows, strict=True):
         assert pending(table, "logcompaction") == []
         assert_same_rows(read_rows(table), before, ignore=())
 
 
+@engines
 def test_a_partition_is_overwritten_and_another_deleted(
-    golden: Golden, airflow_environment: dict[str, str], tmp_path: Path
+    golden: Golden, airflow_environment: dict[str, str], engine: str, tmp_path: Path
 ) -> None:
     table = golden("8", "mor_basic").table
     rows = read_rows(table)
@@ -135,14 +125,14 @@ def test_a_partition_is_overwritten_and_another_deleted(
         *(("hudi_insert_overwrite", conf) for conf in (once, once)),
         ("hudi_delete_partition", {"partitions": second}),
     ]
-    (written, again, deleted), output = run_dags(environment_for(airflow_environment, table), runs)
+    (written, again, deleted), output = run_dags(environment_for(airflow_environment, table, engine), runs)
 
     assert {item["state"] for item in (written, again, deleted)} == {"success"}, output[-8000:]
     done, repeated, gone = (
         *(item["xcom"]["overwrite"] for item in (written, again)),
         deleted["xcom"]["delete"],
     )
-    assert (done["records"], done["repeated"], done["engine"], done["token"]) == (3, False, "spark", "once")
+    assert (done["records"], done["repeated"], done["engine"], done["token"]) == (3, False, engine, "once")
     assert (repeated["instant"], repeated["repeated"]) == (done["instant"], True)
     assert (gone["operation"], gone["partitions"], gone["repeated"]) == ("DELETE_PARTITION", 1, False)
     expected = pa.concat_tables([kept, within(rows, first, second, outside=True)])
@@ -182,14 +172,15 @@ def test_nothing_to_maintain_is_a_reason(golden: Golden, airflow_environment: di
         assert result["xcom"][task]["reason"] in output
 
 
-def test_many_tables_are_one_job(golden: Golden, airflow_environment: dict[str, str]) -> None:
-    """By Spark where there is work; a table with nothing to do is looked at alone."""
+@engines
+def test_many_tables_are_one_job(golden: Golden, airflow_environment: dict[str, str], engine: str) -> None:
+    """By Spark where there is work; a table with nothing to do is looked at alone. The last run names its engine."""
     compacting, idle = golden("9", "mor_compaction_requested"), golden("9", "mor_basic")
     environment = environment_for(airflow_environment, compacting.table)
     conf = {"tables": f"{compacting.table.name}, {idle.table}", "services": "compaction, rollback"}
 
     rows = read_rows(idle.table)
-    due = {**conf, "tables": str(idle.table), "services": "compaction", "delta_commits": 1}
+    due = {**conf, "tables": str(idle.table), "services": "compaction", "delta_commits": 1, "engine": engine}
 
     (first, again, planned), output = run_dags(
         {**environment, "AIRFLOW_HUDI_TABLES": idle.table.name},
@@ -198,6 +189,7 @@ def test_many_tables_are_one_job(golden: Golden, airflow_environment: dict[str, 
             ("hudi_tables", {**conf, "delta_commits": 9}),
             ("hudi_tables", due),
         ],
+        forked_jobs=False,
     )
 
     assert first["state"] == "success", output[-8000:]
@@ -214,7 +206,7 @@ def test_many_tables_are_one_job(golden: Golden, airflow_environment: dict[str, 
         item["instant"] for item in compacted["instants"]
     }
     assert_same_rows(read_rows(idle.table), rows)
-    assert output.count("Spark-Submit cmd") == 2
+    assert output.count("Spark-Submit cmd") == 1 + (engine == "spark")
 
 
 def test_a_fleet_is_served_by_its_policies(golden: Golden, airflow_environment: dict[str, str], tmp_path: Path) -> None:
@@ -304,93 +296,14 @@ def test_a_changed_partition_is_clustered(golden: Golden, airflow_environment: d
     assert_same_rows(read_rows(table), rows)
 
 
-@pytest.mark.conformance
-def test_a_savepoint_by_hand_and_the_way_back(golden: Golden, airflow_environment: dict[str, str]) -> None:
-    table = golden("8", "mor_basic").table
-    commits = [instant.requested_time for instant in timeline(table).commits()]
-    target = commits[-2]
-    confs = [
-        {"verb": "savepoint", "instant": target, "comment": "before the repair", **YES},
-        {"verb": "restore", "instant": target, "dry_run": True, **YES},
-        {"verb": "restore", "instant": target, "dry_run": False, **YES},
-    ]
-
-    results, output = run_dag(environment_for(airflow_environment, table), "hudi_repair", confs)
-
-    assert [result["state"] for result in results] == ["success"] * 3, output[-8000:]
-    kept, would, restored = (result["xcom"][conf["verb"]] for conf, result in zip(confs, results, strict=True))
-    assert (kept["instant"], kept["comment"], kept["files"] > 0) == (target, "before the repair", True)
-    assert (would["dry_run"], would["instant"], would["removed"]) == (True, None, restored["removed"])
-    assert [item["instant"] for item in would["restorable"] if item["reason"] is None][-2:] == commits[-2:]
-    assert (restored["target"], restored["removed"]["instants"]) == (target, commits[-1:])
-    assert [instant.requested_time for instant in timeline(table).commits()] == commits[:-1]
-    assert results[-1]["tasks"]["savepoint"] == "skipped"
-
-
-@pytest.mark.conformance
-def test_further_repairs_by_hand(golden: Golden, airflow_environment: dict[str, str]) -> None:
-    table = golden("8", "savepoint_mor").table
-    (target,) = timeline(table).of_actions("savepoint").requested_times
-    confs = [{"verb": "delete_savepoint", "instant": target, **YES}, {"verb": "rollback", **YES}]
-
-    results, output = run_dag(environment_for(airflow_environment, table), "hudi_repair", confs)
-
-    assert [result["state"] for result in results] == ["success"] * 2, output[-8000:]
-    deleted, rolled_back = (result["xcom"][conf["verb"]] for conf, result in zip(confs, results, strict=True))
-    assert (deleted["instant"], deleted["deleted"]) == (target, True)
-    assert rolled_back["reason"] is not None
-    assert timeline(table).of_actions("savepoint").instants == ()
-
-
-@pytest.mark.conformance
-def test_a_stuck_plan_is_found_freed_and_dropped(golden: Golden, airflow_environment: dict[str, str]) -> None:
-    table = golden("9", "compaction_inflight").table
-    (instant,) = pending(table, "compaction")
-    environment = {
-        **environment_for(airflow_environment, table),
-        "AIRFLOW_HUDI_WRITER_OPTIONS": '{"airflow_hudi.doctor.stuck_minutes": "1"}',
-    }
-    runs: list[tuple[str, dict[str, Any]]] = [
-        ("hudi_doctor", {"fail_on": "warning", "probe_store": True}),
-        ("hudi_repair", {"verb": "takeover", "instant": instant, **YES}),
-        ("hudi_repair", {"verb": "unschedule", "instant": instant, **YES}),
-    ]
-
-    (ill, freeing, dropping), output = run_dags(environment, runs)
-
-    assert ill["tasks"] == {"doctor": "failed", "probe_wanted": "success", "probe_store": "success"}, output[-8000:]
-    assert [result["state"] for result in (freeing, dropping)] == ["success"] * 2, output[-8000:]
-    (finding,) = ill["xcom"]["doctor"]["findings"]
-    assert (finding["rule"], finding["severity"], finding["instant"]) == ("stuck_instant", "warning", instant)
-    assert f"warning stuck_instant: {finding['what']} - fix: {finding['fix']}" in output
-    (setup,) = ill["xcom"]["doctor"]["executors"]["setups"]
-    assert [name for name in ("pyarrow", "numpy", "fastavro") if setup[name] is None] == []
-    assert ill["xcom"]["probe_store"]["can_carry_timeline"] is True
-    assert not (table / ".airflow_hudi_probe").exists()
-    freed, dropped = freeing["xcom"]["takeover"], dropping["xcom"]["unschedule"]
-    assert (freed["instant"], freed["state"]) == (instant, "requested")
-    assert (dropped["instant"], dropped["action"]) == (instant, "compaction")
-    assert dropped["unblocks"]["file_groups"] > 0
-    assert pending(table, "compaction") == []
-
-
-@pytest.mark.conformance
-def test_a_healthy_table_is_not_probed_unasked(golden: Golden, airflow_environment: dict[str, str]) -> None:
-    table = golden("9", "mor_basic").table
-
-    (well,), output = run_dag(
-        environment_for(airflow_environment, table), "hudi_doctor", [{"fail_on": "never", "probe_store": False}]
-    )
-
-    assert well["tasks"] == {"doctor": "success", "probe_wanted": "success", "probe_store": "skipped"}, output[-8000:]
-    assert well["xcom"]["doctor"]["findings"] == []
-
-
-def test_a_metadata_table_is_updated_and_validated(golden: Golden, airflow_environment: dict[str, str]) -> None:
+@engines
+def test_a_metadata_table_is_updated_and_validated(
+    golden: Golden, airflow_environment: dict[str, str], engine: str
+) -> None:
     table = golden("8", "mor_basic").table
     listed, gone = sorted(Table(table).config.metadata_partitions), forget(Table(table), 1)
     environment = {
-        **environment_for(airflow_environment, table),
+        **environment_for(airflow_environment, table, engine),
         "AIRFLOW_HUDI_WRITER_OPTIONS": '{"hoodie.metadata.compact.max.delta.commits": "1"}',
     }
 
@@ -403,10 +316,11 @@ def test_a_metadata_table_is_updated_and_validated(golden: Golden, airflow_envir
     assert (validated["differences"], validated["kinds"]) == ([], listed)
 
 
-def test_indexes_are_built_and_validated(golden: Golden, airflow_environment: dict[str, str]) -> None:
+@engines
+def test_indexes_are_built_and_validated(golden: Golden, airflow_environment: dict[str, str], engine: str) -> None:
     table = golden("8", "mor_basic").table
     environment = {
-        **environment_for(airflow_environment, table),
+        **environment_for(airflow_environment, table, engine),
         "AIRFLOW_HUDI_WRITER_OPTIONS": '{"hoodie.write.lock.wait_time_ms": "30000"}',
     }
     conf = {
@@ -430,11 +344,15 @@ def test_indexes_are_built_and_validated(golden: Golden, airflow_environment: di
     assert again["tasks"] == {"build": "skipped", "validate": "skipped"}
 
 
-@pytest.mark.parametrize("version", ["6", pytest.param("9", marks=pytest.mark.conformance)])
-def test_files_are_clustered_once(golden: Golden, airflow_environment: dict[str, str], version: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "engine"), tiered([("6", "local"), ("6", "spark"), ("9", "spark")], [("6", "local")])
+)
+def test_files_are_clustered_once(
+    golden: Golden, airflow_environment: dict[str, str], version: str, engine: str
+) -> None:
     table = golden(version, "clustering_requested_cow").table
     rows = read_rows(table)
-    environment = environment_for(airflow_environment, table)
+    environment = environment_for(airflow_environment, table, engine)
     pending = [item.requested_time for item in timeline(table).pending()]
     conf = {"sort_columns": "name,qty"}
 
@@ -447,51 +365,3 @@ def test_files_are_clustered_once(golden: Golden, airflow_environment: dict[str,
     assert again["tasks"] == {"cluster": "skipped"}
     assert "that an earlier clustering left as this one would" in output
     assert_same_rows(read_rows(table), rows)
-
-
-@pytest.mark.conformance
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_a_drill_restores_what_it_broke(golden: Golden, airflow_environment: dict[str, str], version: str) -> None:
-    table = golden(version, "cow_basic").table
-    rows, before = read_rows(table), timeline(table)
-    newest = before.commits().instants[-1].requested_time
-
-    environment = environment_for(airflow_environment, table)
-    environment["AIRFLOW__HUDI__TABLE_LINK"] = "https://console.example/{path}"
-
-    (result,), output = run_dag(environment, "hudi_drill", [YES])
-
-    assert result["state"] == "success", output[-8000:]
-    link = f"https://console.example/{str(table).strip('/')}"
-    assert {name: found for name, found in result["links"].items() if found} == dict.fromkeys(
-        ("savepoint", "break_table", "restore", "doctor", "delete_savepoint"), link
-    )
-    assert set(result["tasks"].values()) == {"success"}
-    broken, restored = result["xcom"]["break_table"], result["xcom"]["restore"]
-    assert (broken["operation"], broken["replaced_file_groups"] > 0) == ("DELETE_PARTITION", True)
-    assert (restored["target"], result["xcom"]["check"]) == (newest, {"instant": newest})
-    assert broken["instant"] in restored["removed"]["instants"]
-    assert timeline(table).commits().instants[-1].requested_time == newest
-    assert not timeline(table).contains(broken["instant"])
-    assert [item for item in timeline(table) if item.action == "savepoint"] == []
-    assert_same_rows(read_rows(table), rows, ignore=())
-
-
-@pytest.mark.conformance
-def test_a_drill_that_cannot_break_the_table_fails_and_keeps_its_savepoint(
-    golden: Golden, airflow_environment: dict[str, str]
-) -> None:
-    table = golden("9", "cow_basic").table
-    rows = read_rows(table)
-    (result,), output = run_dag(
-        environment_for(airflow_environment, table), "hudi_drill", [{"partition": "no/such/partition", **YES}]
-    )
-    assert result["state"] == "failed", output[-8000:]
-    assert [result["tasks"][name] for name in ("savepoint", "break_table", "restore")] == [
-        "success",
-        "failed",
-        "success",
-    ]
-    assert [result["tasks"][name] for name in ("check", "delete_savepoint")] == ["upstream_failed"] * 2
-    assert [item.action for item in timeline(table) if item.action == "savepoint"] == ["savepoint"]
-    assert_same_rows(read_rows(table), rows, ignore=())

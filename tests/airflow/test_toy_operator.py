@@ -45,7 +45,7 @@ def test_a_verb_of_one_line_is_an_operator(
         "AIRFLOW__CORE__DAGS_FOLDER": str(tmp_path / "dags"),
         "PYTHONPATH": os.pathsep.join([str(tmp_path), airflow_environment["PYTHONPATH"]]),
     }
-    (result,), log = run_dags(environment, [("weighs", {"table": str(table)})])
+    (result,), log = run_dags(environment, [("weighs", {"table": str(table)})], forked_jobs=False)
     assert result["tasks"] == {"bytes": "success", "part": "success", "nothing": "skipped"}, log[-8000:]
     whole, part = result["xcom"]["bytes"], result["xcom"]["part"]
     assert whole == {"table": str(table), "bytes": sum(weights.values()), "reason": None}

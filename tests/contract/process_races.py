@@ -11,13 +11,10 @@ from hudi_core.errors import StorageExistsError
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 
-RACERS = 16
-ROUNDS = 60
 
-
-def _racing_process(kind: type[LocalStorage], root: str, number: int, barrier: Any, wins: Any) -> None:
+def _racing_process(kind: type[LocalStorage], root: str, number: int, rounds: int, barrier: Any, wins: Any) -> None:
     storage = kind(root)
-    for round_number in range(ROUNDS):
+    for round_number in range(rounds):
         barrier.wait(60)
         try:
             storage.create_exclusive(f"race/{round_number}", bytes([number]) * 20_000)
@@ -31,21 +28,21 @@ def _racing_process(kind: type[LocalStorage], root: str, number: int, barrier: A
     wins.put(None)
 
 
-def race_processes(kind: type[LocalStorage], root: Path) -> dict[int, list[int]]:
-    """Races processes over ROUNDS files; per round the numbers of those that believe they won, -1 for a reader who saw
-    a part.
+def race_processes(kind: type[LocalStorage], root: Path, racers: int, rounds: int) -> dict[int, list[int]]:
+    """Races processes over a file in each round; per round the numbers of those that believe they won, -1 for a reader
+    who saw a part.
     """
     context = multiprocessing.get_context("fork")
-    barrier, wins = context.Barrier(RACERS), context.Queue()
+    barrier, wins = context.Barrier(racers), context.Queue()
     processes = [
-        context.Process(target=_racing_process, args=(kind, str(root), number, barrier, wins))
-        for number in range(RACERS)
+        context.Process(target=_racing_process, args=(kind, str(root), number, rounds, barrier, wins))
+        for number in range(racers)
     ]
     for process in processes:
         process.start()
-    found: dict[int, list[int]] = {number: [] for number in range(ROUNDS)}
+    found: dict[int, list[int]] = {number: [] for number in range(rounds)}
     finished = 0
-    while finished < RACERS:
+    while finished < racers:
         win = wins.get(timeout=120)
         if win is None:
             finished += 1

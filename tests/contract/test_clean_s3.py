@@ -15,6 +15,7 @@ from tests.support.golden_cleans import SKEW, before_clean, data_files
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import has_metadata_table
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.clean.test_job import clean_of
 
 Golden = Callable[[str, str], GoldenCase]
@@ -27,10 +28,8 @@ def server() -> Iterator[S3Server]:
         yield started
 
 
-@pytest.mark.parametrize(
-    ("folder", "lost_answers"), [("6", 2), pytest.param("8", 0, marks=pytest.mark.conformance), ("9", 0)]
-)
-@pytest.mark.parametrize("name", [CASES[0], pytest.param(CASES[1], marks=pytest.mark.conformance)])
+@pytest.mark.parametrize(("folder", "lost_answers"), tiered([("6", 2), ("8", 0), ("9", 0)], [("6", 2)]))
+@pytest.mark.parametrize("name", tiered(CASES, CASES[:1]))
 def test_a_clean_of_real_hudi_is_run(
     name: str, folder: str, lost_answers: int, server: S3Server, golden: Golden
 ) -> None:
@@ -54,7 +53,7 @@ def test_a_clean_of_real_hudi_is_run(
     assert left == []
 
 
-@pytest.mark.parametrize("folder", ["6", "9"])
+@pytest.mark.parametrize("folder", tiered(["6", "9"], ["9"]))
 def test_a_clean_is_planned_and_run(folder: str, server: S3Server, golden: Golden) -> None:
     case = golden(folder, CASES[1])
     before = before_clean(case, clean_of(case.table))

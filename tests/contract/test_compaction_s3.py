@@ -13,6 +13,7 @@ from hudi_health.table import validate_metadata
 from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -23,24 +24,18 @@ def server() -> Iterator[S3Server]:
         yield started
 
 
-CASES = (
+TABLES = (
     ("6", "mor_compaction_requested"),
     ("6", "compaction_inflight"),
     ("8", "compaction_inflight"),
     ("9", "mor_compaction_requested"),
 )
-QUICK = {("6", "mor_compaction_requested", 2), ("8", "compaction_inflight", 0), ("9", "mor_compaction_requested", 2)}
-"""Those of `make test`."""
+CASES = [(*table, lost) for table in TABLES for lost in (0, 2)]
+CORE = [("8", "compaction_inflight", 0), ("9", "mor_compaction_requested", 2)]
+"""test_services_s3 compacts a table of version 6."""
 
 
-@pytest.mark.parametrize(
-    ("version", "case", "lost_answers"),
-    [
-        pytest.param(*case, lost, marks=() if (*case, lost) in QUICK else pytest.mark.conformance)
-        for case in CASES
-        for lost in (0, 2)
-    ],
-)
+@pytest.mark.parametrize(("version", "case", "lost_answers"), tiered(CASES, CORE))
 def test_a_compaction_on_s3(server: S3Server, golden: Golden, version: str, case: str, lost_answers: int) -> None:
     """Also when the store carries a conditional PUT out and the answer is lost: the retry finds its own
     object.

@@ -24,6 +24,7 @@ from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS, cluster, new_
 from tests.support.golden_data import GoldenCase
 from tests.support.log_compactions import FROM_ONE
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -51,7 +52,9 @@ SERVICES: list[tuple[str, str, dict[str, str]]] = [
     ("failed_inflight_mor", "rollback", EAGER),
     ("archived_timeline_cow", "archive", TIGHT),
 ]
-CASES = [(version, *service) for version in VERSIONS for service in SERVICES]
+CASES = [pytest.param(version, *service, id=f"{service[1]}-{version}") for version in VERSIONS for service in SERVICES]
+CORE = [*(f"{service}-9" for _, service, _ in SERVICES), "compaction-6", "clean-6", "rollback-6", "archive-6"]
+"""Every service on the newest version, and what the oldest writes in another form."""
 
 
 def masked(value: Any) -> Any:
@@ -109,7 +112,7 @@ def run_all(table: Path, request: Request, engines: dict[str, Engine]) -> dict[s
     return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def engines(spark: Any) -> Any:
     from hudi_spark.engine import SparkEngine
 
@@ -117,7 +120,7 @@ def engines(spark: Any) -> Any:
         yield {"threads": LocalEngine(2), "processes": processes, "spark": SparkEngine(spark)}
 
 
-@pytest.mark.parametrize(("version", "case", "service", "options"), CASES, ids=[f"{c[2]}-{c[0]}" for c in CASES])
+@pytest.mark.parametrize(("version", "case", "service", "options"), tiered(CASES, CORE))
 def test_a_plan_by_every_engine(
     golden: Golden, engines: dict[str, Engine], version: str, case: str, service: str, options: dict[str, str]
 ) -> None:
@@ -135,7 +138,9 @@ def test_a_plan_by_every_engine(
     assert found["threads"]["differences"] == []
 
 
-@pytest.mark.parametrize(("version", "layout"), [("6", ""), ("8", "linear"), ("9", "hilbert")])
+@pytest.mark.parametrize(
+    ("version", "layout"), tiered([("6", ""), ("8", "linear"), ("9", "hilbert")], [("6", ""), ("9", "hilbert")])
+)
 def test_a_clustering_by_every_engine(
     golden: Golden,
     engines: dict[str, Engine],
@@ -164,7 +169,7 @@ def test_a_clustering_by_every_engine(
     assert len(found["threads"]) >= 3
 
 
-@pytest.mark.parametrize("version", [*(pytest.param(version, marks=pytest.mark.conformance) for version in "68"), "9"])
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_an_initialized_index_by_every_engine(golden: Golden, engines: dict[str, Engine], version: str) -> None:
     table = golden(version, "mor_basic").table
     request = MetadataCreateRequest(str(table), partitions=("column_stats", "record_index"), options=INDEXES)

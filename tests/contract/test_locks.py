@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -168,15 +168,31 @@ def test_a_lock_that_was_taken_away_is_seen_and_left_to_its_new_holder(
             lock.check()
 
 
+def lost_by(specs: Sequence[LockSpec], lease_ms: int) -> list[str]:
+    """How holders that renew their leases have lost them after two leases."""
+    found = []
+    with ExitStack() as stack:
+        locks = [stack.enter_context(spec.lock("holder", lease_ms=lease_ms)) for spec in specs]
+        time.sleep(2.2 * lease_ms / 1000)
+        for spec, lock in zip(specs, locks, strict=True):
+            try:
+                lock.check()
+            except LockError as error:
+                found.append(f"{spec.provider}: {error}")
+                continue
+            try:
+                with spec.lock("other", wait_ms=0, elsewhere=True):
+                    found.append(f"{spec.provider}: another takes it")
+            except LockError as error:
+                if "held by holder" not in str(error):
+                    found.append(f"{spec.provider}: {error}")
+    return found
+
+
 def test_a_renewed_lock_outlives_its_lease(make: Callable[[str], LockSpec]) -> None:
     specs = [make(name) for name in ("default-local", "lease-local", "lease-s3", "zookeeper", "dynamodb")]
-    with ExitStack() as stack:
-        locks = [stack.enter_context(spec.lock("holder", lease_ms=8000)) for spec in specs]
-        time.sleep(17)
-        for spec, lock in zip(specs, locks, strict=True):
-            lock.check()
-            with pytest.raises(LockError, match="held by holder"):
-                spec.lock("other", wait_ms=0, elsewhere=True).acquire()
+    # A busy machine may renew a short one too late.
+    assert lost_by(specs, 1000) == [] or lost_by(specs, 8000) == []
 
 
 def kill_a_holder(spec: LockSpec, *, lease_ms: int, elsewhere: bool) -> None:
@@ -194,7 +210,7 @@ def kill_a_holder(spec: LockSpec, *, lease_ms: int, elsewhere: bool) -> None:
     indirect=True,
 )
 def test_a_killed_holder_on_another_machine_is_succeeded_when_its_time_is_over(spec: LockSpec) -> None:
-    for lease_ms in (3000, 12_000, 48_000):  # a busy machine may come too late for a short one
+    for lease_ms in (1000, 4000, 16_000, 48_000):  # a busy machine may come too late for a short one
         started_at = time.monotonic()
         kill_a_holder(spec, lease_ms=lease_ms, elsewhere=True)
         early = spec.lock("early", wait_ms=0, lease_ms=60_000)
@@ -271,7 +287,7 @@ def test_a_zookeeper_that_pauses_loses_nothing_and_one_that_is_gone_keeps_no_pro
             time.sleep(0.7)
             server.send_signal(signal.SIGCONT)
             patient.check()
-        lock = ZookeeperLock(ZookeeperConfig(address, "/hudi/locks/gone", 1000, 1500, 20_000), Owner.current("hasty"))
+        lock = ZookeeperLock(ZookeeperConfig(address, "/hudi/locks/gone", 1000, 1000, 20_000), Owner.current("hasty"))
         lock.acquire()
         stop(server)
         started = time.monotonic()

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from _pytest.mark import ParameterSet
 
 from hudi_core.services.context import OWNER_KEY, RUN_KEY
 from hudi_core.storage.registry import open_storage
@@ -26,7 +27,7 @@ from hudi_core.transaction.locks.storage_lease import StorageLease
 from hudi_core.transaction.owner import Owner
 from tests.contract.killed_hudictl import changes_of, run_killed
 from tests.contract.racing_servers import CHOICE, RacingServer, racing_server
-from tests.contract.s3_server import Server, download, keys, s3_server, upload
+from tests.contract.s3_server import Server, age, download, keys, s3_server, upload
 from tests.support.changed_tables import METADATA, data_files, decoded, known_times, listed, open_context, shown
 from tests.support.golden_data import open_case
 from tests.support.hudictl_runner import Done, hudictl
@@ -66,6 +67,8 @@ class Scenario:
     options: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
     """Those that moto meets; the server of `make soak` meets `all_versions`."""
+    elsewhere: bool = False
+    """Whether `make test` has the like in another test, and leaves this to `make conformance`."""
     all_versions: tuple[str, ...] = ("6", "8", "9")
 
 
@@ -92,7 +95,10 @@ SCENARIOS: dict[str, Scenario] = {
         versions=("9",),
     ),
     "a restore": Scenario(
-        "savepoint_mor", ("restore TABLE --dry-run", "restore TABLE --instant {oldest}"), versions=("6",)
+        "savepoint_mor",
+        ("restore TABLE --dry-run", "restore TABLE --instant {oldest}"),
+        versions=("6",),
+        elsewhere=True,  # test_folders_that_s3a_made
     ),
     "a restore that drops the metadata table": Scenario("mdt_all_mor", ("restore TABLE --instant {oldest}",)),
     "an attempt at a compaction": Scenario("compaction_inflight", ("rollback TABLE --instant {pending}",)),
@@ -111,6 +117,7 @@ SCENARIOS: dict[str, Scenario] = {
         ),
         ("hoodie.clean.commits.retained=1",),
         ("9",),
+        elsewhere=True,  # test_clean_s3
     ),
     "a clean of whole partitions": Scenario(
         "insert_overwrite_clean_requested", ("run clean TABLE --engine local",), versions=("8",)
@@ -120,11 +127,15 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "a compaction": Scenario("mor_compaction_requested", ("run compaction TABLE --engine local",), all_versions=("6",)),
 }
-RUNS = [
-    (version, name)
-    for name, scenario in SCENARIOS.items()
-    for version in (scenario.all_versions if SOAK else scenario.versions)
-]
+
+
+def runs(scenarios: Mapping[str, Scenario]) -> list[ParameterSet]:
+    """Each scenario on its versions."""
+    return [
+        pytest.param(version, name, id=f"{version}-{name}", marks=pytest.mark.conformance if scenario.elsewhere else ())
+        for name, scenario in scenarios.items()
+        for version in (scenario.all_versions if SOAK else scenario.versions)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -282,7 +293,7 @@ def comparable_document(document: Any, table: str, known: set[str]) -> Any:
     return recorded(document)
 
 
-@pytest.mark.parametrize(("version", "name"), RUNS, ids=["-".join(run) for run in RUNS])
+@pytest.mark.parametrize(("version", "name"), runs(SCENARIOS))
 def test_the_same_as_on_a_local_disk(server: RacingServer, version: str, name: str, tmp_path: Path) -> None:
     scenario = SCENARIOS[name]
     twins = Twins.of(server, version, scenario.case, tmp_path, scenario.options)
@@ -309,36 +320,31 @@ def test_doctor(server: RacingServer, tmp_path: Path) -> None:
 
 
 KILLED = {
-    "clean": (
-        Scenario("insert_overwrite_clean_requested", ("run clean TABLE --engine local --instant {pending}",)),
-        ("8",),
+    "clean": Scenario(
+        "insert_overwrite_clean_requested",
+        ("run clean TABLE --engine local --instant {pending}",),
+        versions=("8",),
+        elsewhere=True,  # tests/faults
     ),
-    "rollback": (Scenario("failed_after_metadata_mor", ("rollback TABLE --instant {pending}",)), ()),
-    "archive": (Scenario("archived_timeline_mor", ("run archive TABLE --engine local",), TIGHT), ()),
-    "compaction": (
-        Scenario(
-            "mor_compaction_requested",
-            ("run compaction TABLE --engine local --instant {pending}",),
-            all_versions=("6",),
-        ),
-        ("6",),
+    "rollback": Scenario("failed_after_metadata_mor", ("rollback TABLE --instant {pending}",)),
+    "archive": Scenario("archived_timeline_mor", ("run archive TABLE --engine local",), TIGHT),
+    "compaction": Scenario(
+        "mor_compaction_requested",
+        ("run compaction TABLE --engine local --instant {pending}",),
+        versions=("6",),
+        all_versions=("6",),
     ),
 }
-KILLED_RUNS = [
-    (version, service)
-    for service, (scenario, versions) in KILLED.items()
-    for version in (scenario.all_versions if SOAK else versions)
-]
 
 
-@pytest.mark.parametrize(("version", "service"), KILLED_RUNS, ids=["-".join(run) for run in KILLED_RUNS])
+@pytest.mark.parametrize(("version", "service"), runs(KILLED))
 def test_killed_and_run_again_by_another_process(
     server: RacingServer, version: str, service: str, tmp_path: Path
 ) -> None:
     """SIGKILL in the midst of the changes, twice, each time of a process of its own; a third one brings it to the end
     of an undisturbed run.
     """
-    scenario, _ = KILLED[service]
+    scenario = KILLED[service]
     twins = Twins.of(server, version, scenario.case, tmp_path, scenario.options)
     (step,) = scenario.steps
     rows, pending = read_rows(twins.local), pending_instants(twins.local)
@@ -391,7 +397,12 @@ def test_failed_writes_by_their_heartbeats(server: RacingServer, tmp_path: Path)
     spared = twins.both("rollback TABLE")
     assert (spared["instant"], spared["target"]) == (None, None)
     twins.options += ("hoodie.client.heartbeat.interval_in_ms=1000", "hoodie.client.heartbeat.tolerable.misses=15")
-    time.sleep(16)
+    if server.kind == "moto":
+        age(f"{twins.key}/{beat}", 16)
+        then = time.time() - 16
+        os.utime(twins.local / beat, (then, then))
+    else:
+        time.sleep(16)
     assert twins.both("rollback TABLE")["target"] == twins.named["pending"]
     twins.assert_alike()
     assert keys(server, twins.key, ".hoodie/.heartbeat/") == []
@@ -425,7 +436,7 @@ def test_answers_are_lost_and_secrets_are_in_a_file(monkeypatch: pytest.MonkeyPa
         secrets = tmp_path / "secrets.json"
         secrets.write_text(json.dumps({"key": moto.options["key"], "secret": moto.options["secret"]}))
         twins.on_disk("rollback TABLE --instant {pending}")
-        moto.lost_answers, moto.conflicts = 3, 3
+        moto.lost_answers, moto.conflicts = 1, 1
         done = twins.on_s3(f"rollback TABLE --instant {{pending}} --storage-options-file {secrets}")
         assert (done.code, moto.lost_answers, moto.conflicts) == (0, 0, 0), done.out + done.err
         found = state_of(download(moto, twins.key, tmp_path / "downloaded"), twins.known)

@@ -1,7 +1,7 @@
 """Services in real Spark, by each way to start one, in processes of their own: hudictl, and spark-submit with the job
 zip.
 
-What tests/airflow runs as well, jobs that come to their end, is left to `make soak` here.
+What tests/airflow runs as well, jobs that come to their end, is left to `make conformance` here.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.java import spark_environment
+from hudi_core.request.results import result_line
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest
 from hudi_core.verbs.instants import RollbackRequest
-from hudi_core.verbs.request import RESULTS, Request
+from hudi_core.verbs.request import RESULTS, VERBS, Request
 from hudi_core.verbs.run import RunRequest
+from hudi_spark.job import read_request, run_requests
 from hudi_submit.zip import entry_file, publish_zip
+from tests.support import toy_verb
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import assert_metadata_true
@@ -121,19 +124,57 @@ class Submitted:
         raise AssertionError(self.log.read_text())
 
 
-def test_a_job_of_several_tables_is_one_session_with_results_of_each(golden: Golden, tmp_path: Path) -> None:
-    first, broken, second = (golden(version, "mor_compaction_requested") for version in ("6", "8", "9"))
-    (broken.table / ".hoodie" / "hoodie.properties").write_text("hoodie.table.version=9\n")
-    tables = [case.table.as_uri() for case in (first, broken, second)]
-    requests = tuple(RunRequest(table, "compaction", owner="a test") for table in tables)
-    job = Submitted(BatchRequest(requests, at_once=2), tmp_path)
-    (result,) = job.lines("HUDI_RESULT ")
-    assert [item["table"] for item in result["results"]] == tables
-    assert [item["exit_code"] for item in result["results"]] == [0, 2, 0], job.log.read_text()
-    assert result["results"][1]["error"]["type"] == "CorruptFileError"
-    assert job.process.returncode != 0
-    for case in (first, second):
+def batch_of(golden: Golden) -> tuple[BatchRequest, list[GoldenCase]]:
+    """Compactions of three tables, the second one broken, and a verb of one module and one line."""
+    cases = [golden(version, "mor_compaction_requested") for version in ("6", "8", "9")]
+    (cases[1].table / ".hoodie" / "hoodie.properties").write_text("hoodie.table.version=9\n")
+    compactions = [RunRequest(case.table.as_uri(), "compaction", owner="a test") for case in cases]
+    weighed = WeighRequest(str(golden("9", "mor_basic").table))
+    return BatchRequest((*compactions, weighed), at_once=2), cases
+
+
+def check_batch(batch: BatchRequest, cases: list[GoldenCase], result: dict[str, Any]) -> None:
+    """The tasks of the verb run by the engine that it is given, too."""
+    results = result["results"]
+    assert [item["table"] for item in results] == [request.table for request in batch.requests]
+    assert [item["exit_code"] for item in results] == [0, 2, 0, 0], results
+    assert results[1]["error"]["type"] == "CorruptFileError"
+    here = HudiTable.open(batch.requests[3].table).run(batch.requests[3], LocalEngine(1))
+    assert (results[3]["engine"], results[3]["document"]) == ("spark", here.document)
+    for case in (cases[0], cases[2]):
         assert_compacted(case)
+
+
+def test_a_job_of_several_tables_and_verbs_has_results_of_each(
+    golden: Golden, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the session of the tests, which it does not stop; its executors cannot import the tests."""
+    from pyspark import cloudpickle
+
+    batch, cases = batch_of(golden)
+    monkeypatch.setitem(VERBS, WeighRequest.verb, LINE)
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+    cloudpickle.register_pickle_by_value(toy_verb)
+    try:
+        result = run_requests(read_request(["--request", batch.to_json()]), lambda: spark)
+    finally:
+        cloudpickle.unregister_pickle_by_value(toy_verb)
+    assert result.exit_code != 0
+    check_batch(batch, cases, result_line(result))
+
+
+@pytest.mark.conformance
+def test_spark_submit_runs_several_tables_and_verbs_in_one_session(golden: Golden, tmp_path: Path) -> None:
+    batch, cases = batch_of(golden)
+    entry = tmp_path / "entry.py"
+    entry.write_text(
+        f"import sys\nfrom hudi_core.verbs.request import VERBS\nVERBS['weigh'] = {LINE!r}\n"
+        "from hudi_spark.job import main\nsys.exit(main(sys.argv[1:]))\n"
+    )
+    job = Submitted(batch, tmp_path, entry=entry)
+    (result,) = job.lines("HUDI_RESULT ")
+    assert job.process.returncode != 0
+    check_batch(batch, cases, result)
     assert job.log.read_text().count("Running Spark version") == 1
 
 
@@ -203,18 +244,3 @@ def test_a_verb_is_a_job_too_and_may_leave_its_result_as_a_file(golden: Golden, 
     assert result["document"]["removed"]["files"] > 0
     assert json.loads((table / RESULTS / "mine.json").read_text()) == {**result, "exit_code": 0}
     assert len(HudiTable.open(str(table)).timeline().pending()) == 0
-
-
-def test_a_verb_of_one_module_and_one_line_runs_on_spark(golden: Golden, tmp_path: Path) -> None:
-    """Its tasks, too, by the engine that it is given."""
-    table = golden("9", "mor_basic").table
-    request = WeighRequest(str(table))
-    here = HudiTable.open(str(table)).run(request, LocalEngine(1))
-    entry = tmp_path / "entry.py"
-    entry.write_text(
-        f"import sys\nfrom hudi_core.verbs.request import VERBS\nVERBS['weigh'] = {LINE!r}\n"
-        "from hudi_spark.job import main\nsys.exit(main(sys.argv[1:]))\n"
-    )
-    job = Submitted(request, tmp_path, entry=entry)
-    (result,) = job.lines("HUDI_RESULT ")
-    assert (result.get("engine"), result.get("document")) == ("spark", here.document), job.log.read_text()

@@ -20,6 +20,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import BUCKETS, in_buckets, own_rows, places, put_source, within
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +38,7 @@ def by_query(table: Path, query: str, engine: Any, **fields: Any) -> dict[str, A
     return HudiTable.open(str(table)).run(InsertOverwriteRequest(str(table), query=query, **fields), engine).to_dict()
 
 
-@pytest.mark.parametrize("case", ["types_cow", "mor_basic"])
+@pytest.mark.parametrize("case", tiered(["types_cow", "mor_basic"], ["types_cow"]))
 def test_a_dataframe_replaces_the_partitions_of_its_rows(
     golden: Golden, tmp_path: Path, spark: SparkSession, case: str
 ) -> None:
@@ -82,7 +83,7 @@ def by_function(table: Path, engine: Any, name: str, **arguments: str) -> dict[s
     return HudiTable.open(str(table)).run(request, engine).to_dict()
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
 def test_a_function_makes_the_rows(golden: Golden, tmp_path: Path, spark: SparkSession, version: str) -> None:
     table = golden(version, "cow_basic").table
     rows = read_rows(table)

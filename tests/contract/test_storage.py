@@ -27,10 +27,11 @@ from hudi_core.storage.fsspec_store import FsspecStorage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.registry import open_storage
 from hudi_core.storage.s3_conditional import fsspec_storage
-from tests.contract.process_races import RACERS, ROUNDS, race_processes, race_threads
+from tests.contract.process_races import race_processes, race_threads
 from tests.contract.s3_server import S3Server, s3_server
 from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.memory_storage import MemoryStorage
+from tests.support.tiers import tiered
 
 _tables = itertools.count()
 
@@ -365,26 +366,29 @@ def test_what_cannot_write_conditionally_says_so_and_refuses(make: Callable[[str
 
 
 def test_of_racing_threads_exactly_one_creates(exclusive: Storage) -> None:
-    rounds = 5 if exclusive.uri.startswith("s3") else ROUNDS
-    for number in range(rounds):
-        winners = race_threads(exclusive, f"race/{number}", RACERS, 10_000)
+    for number in range(5 if exclusive.uri.startswith("s3") else 60):
+        winners = race_threads(exclusive, f"race/{number}", 16, 10_000)
         assert len(winners) == 1
         assert exclusive.read(f"race/{number}") == bytes(winners) * 10_000
 
 
-def test_of_sixteen_racing_processes_exactly_one_creates_in_each_of_sixty_rounds(tmp_path: Path) -> None:
-    found = race_processes(LocalStorage, tmp_path)
+RACES = pytest.mark.parametrize(("racers", "rounds"), tiered([(8, 20), (16, 60)], [(8, 20)]))
+
+
+@RACES
+def test_of_racing_processes_exactly_one_creates_in_each_round(tmp_path: Path, racers: int, rounds: int) -> None:
+    found = race_processes(LocalStorage, tmp_path, racers, rounds)
     assert all(len(winners) == 1 and winners[0] >= 0 for winners in found.values()), found
     storage = LocalStorage(tmp_path)
     for number, winners in found.items():
         assert storage.read(f"race/{number}") == bytes(winners) * 20_000
-    assert len(list((tmp_path / "race").iterdir())) == ROUNDS, "no temporary file is left"
+    assert len(list((tmp_path / "race").iterdir())) == rounds, "no temporary file is left"
 
 
 class CheckThenPut(LocalStorage):
     """The mistake that the race must find: look, then write.
 
-    On a busy machine each process may run from its look to its write undisturbed in all sixty rounds. The pause gives
+    On a busy machine each process may run from its look to its write undisturbed in all rounds. The pause gives
     the processor away in between, for less time than a round trip to an object store takes.
     """
 
@@ -395,8 +399,9 @@ class CheckThenPut(LocalStorage):
         self.write(path, data)
 
 
-def test_the_race_finds_a_check_then_put(tmp_path: Path) -> None:
-    found = race_processes(CheckThenPut, tmp_path)
+@RACES
+def test_the_race_finds_a_check_then_put(tmp_path: Path, racers: int, rounds: int) -> None:
+    found = race_processes(CheckThenPut, tmp_path, racers, rounds)
     assert max(len(winners) for winners in found.values()) > 1, "a race test that passes here is too weak"
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.tiers import tiered
+
 MIB = 1 << 20
 BOUND = 176 * MIB
 """A round of 16 MiB of state files about four times over, a row group of a merge, and what the allocators keep back."""
@@ -36,7 +38,7 @@ def run(version: str, count: int, size: int) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "9"], ["9"]))
 def test_wide_commits_are_held_a_round_at_a_time(version: str) -> None:
     few, many = run(version, 300, 200_000), run(version, 900, 200_000)
     assert many["peak"] < few["peak"] + 48 * MIB, "60 MB of commits, and 180 MB"
@@ -48,7 +50,7 @@ def test_wide_commits_are_held_a_round_at_a_time(version: str) -> None:
     [
         pytest.param("6", marks=pytest.mark.soak),
         pytest.param("8", marks=pytest.mark.soak),
-        pytest.param("9", marks=pytest.mark.slow),
+        pytest.param("9", marks=pytest.mark.conformance),
     ],
 )
 def test_ten_thousand_instants(version: str) -> None:

@@ -8,10 +8,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.memory.test_compaction import BASE_ROWS, MIB, REPEATED, REPEATED_ROWS, make_table, repeat_text
+import pytest
+
+from hudi_core.services.compaction.merge_slice import CompactionUnit
+from tests.memory.test_compaction import BASE_ROWS, MIB, REPEATED, REPEATED_ROWS, repeat_text
 
 BUDGET = 32 * MIB
 BOUND = 300 * MIB
@@ -36,22 +40,39 @@ def run(folder: Path, budget: int, *how: str) -> dict[str, Any]:
     return answer
 
 
-def test_memory_stays_within_the_bound_when_the_rows_do_not(tmp_path: Path) -> None:
-    make_table(tmp_path)
-    tight, roomy, task = run(tmp_path, BUDGET), run(tmp_path, 1 << 30), run(tmp_path, BUDGET, "task")
-    many_parts = run(tmp_path, BUDGET // 4)
-    assert tight["read"] == roomy["read"]
+@pytest.fixture
+def group(large_group: Callable[[Path], CompactionUnit], tmp_path: Path) -> Path:
+    large_group(tmp_path / "group")
+    return tmp_path / "group"
+
+
+def test_memory_stays_within_the_bound_when_the_rows_do_not(group: Path) -> None:
+    done = run(group, BUDGET)
+    assert sum(done["written"]) == done["read"][0] > BASE_ROWS
+    assert len(done["written"]) == 3
+    assert max(done["written"]) < 1.2 * min(done["written"])
+    assert done["peak"] < BOUND
+
+
+@pytest.mark.conformance
+def test_so_it_does_in_one_task_and_with_many_parts(group: Path) -> None:
+    tight, task, many_parts = run(group, BUDGET), run(group, BUDGET, "task"), run(group, BUDGET // 4)
     assert {**task, "peak": 0} == {**tight, "peak": 0} == {**many_parts, "peak": 0}
-    assert sum(tight["written"]) == sum(roomy["written"]) == tight["read"][0] > BASE_ROWS
-    assert len(tight["written"]) == 3
-    assert max(tight["written"]) < 1.2 * min(tight["written"])
-    assert max(tight["peak"], task["peak"], many_parts["peak"]) < BOUND
-    assert roomy["peak"] > 1.4 * BOUND, "the measurement sees what is in memory"
+    assert max(task["peak"], many_parts["peak"]) < BOUND
 
 
-def test_a_long_text_that_is_repeated_needs_no_memory_for_each_row(tmp_path: Path) -> None:
-    make_table(tmp_path)
-    repeat_text(tmp_path)
-    done = run(tmp_path, BUDGET)
+@pytest.mark.conformance
+def test_the_same_work_without_spilling_is_out_of_bounds(group: Path) -> None:
+    """So the measurement sees what is in memory."""
+    tight, roomy = run(group, BUDGET), run(group, 1 << 30)
+    assert tight["read"] == roomy["read"]
+    assert sum(roomy["written"]) == tight["read"][0]
+    assert roomy["peak"] > 1.4 * BOUND
+
+
+@pytest.mark.conformance
+def test_a_long_text_that_is_repeated_needs_no_memory_for_each_row(group: Path) -> None:
+    repeat_text(group)
+    done = run(group, BUDGET)
     assert sum(done["written"]) == done["read"][0] > REPEATED_ROWS
     assert done["peak"] < BOUND < REPEATED_ROWS * REPEATED

@@ -5,17 +5,16 @@ that decides how many there are, each with its share.
 from __future__ import annotations
 
 import os
-import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hudi_core.config.engine_config import LOCAL_MEMORY, LOCAL_WIDTH, EngineConfig, Extent
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.engine.serializer import from_text
 from hudi_core.services.compaction.merge_slice import CompactionUnit, compact_operation
 from hudi_core.services.engine_choice import choose, task_memory
-from tests.memory.test_compaction import BASE_ROWS, LOG_ROWS, TEXT, make_table
+from tests.memory.test_compaction import BASE_ROWS, LOG_ROWS, TEXT
 from tests.support.peak_memory import anonymous, measured
 
 WORKERS = 2
@@ -40,20 +39,15 @@ def compact_and_measure(unit: CompactionUnit, attempt: TaskAttempt) -> Measured:
     return Measured(os.getpid(), before + above, result.stat.num_writes)
 
 
-def copies(folder: Path) -> list[CompactionUnit]:
-    """Units over as many file groups, which share their files' content; all options as they are unless set."""
-    make_table(folder / "0")
-    unit = from_text(CompactionUnit, (folder / "0" / "unit.json").read_text())
+def with_default_options(unit: CompactionUnit) -> CompactionUnit:
     config = replace(WriteConfig.of({}), parquet_codec="UNCOMPRESSED")
-    target = replace(unit.target, files=replace(unit.target.files, config=config))
-    for number in range(1, WORKERS):
-        shutil.copytree(folder / "0", folder / str(number), copy_function=os.link)
-    return [replace(unit, target=replace(target, uri=str(folder / str(number)))) for number in range(WORKERS)]
+    return replace(unit, target=replace(unit.target, files=replace(unit.target.files, config=config)))
 
 
-def test_the_workers_stay_within_the_memory_of_the_engine(tmp_path: Path) -> None:
-    (tmp_path / "0").mkdir()
-    units = copies(tmp_path)
+def test_the_workers_stay_within_the_memory_of_the_engine(
+    large_group: Callable[[Path], CompactionUnit], tmp_path: Path
+) -> None:
+    units = [with_default_options(large_group(tmp_path / str(number))) for number in range(WORKERS)]
     size = sum(file.stat().st_size for file in (tmp_path / "0" / "p").iterdir())
     extent = Extent(100, 3 * size, size)
     memory = WORKERS * task_memory(extent, units[0].target.config)

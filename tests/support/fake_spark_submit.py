@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shlex
+import shutil
 import stat
 import sys
+import tempfile
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ import pytest
 
 from hudi_core.verbs.request import Request, parse_request
 from hudi_submit import local_process
+from hudi_submit.zip import publish_zip
 from tests.support.job_server import CLIENT, job_server
 
 # Notes its request, then does to the timeline what the test says.
@@ -65,6 +70,20 @@ def context(store: Store | None = None) -> Any:
     return {"ti": Ti(), "task_state_store": store}
 
 
+@lru_cache(maxsize=1)
+def job_cache() -> Path:
+    """A folder for job zips, one for all tests of this process: to make a zip takes half a second."""
+    folder = tempfile.mkdtemp(prefix="job-cache-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+@lru_cache(maxsize=1)
+def job_zip() -> Path:
+    """The zip of all jobs that the stand-in is given."""
+    return publish_zip(job_cache())
+
+
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, connection: str) -> Path:
     """Puts the stand-in on PATH; returns the file of requests."""
     binary = folder / "bin" / "spark-submit"
@@ -73,7 +92,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, connection: str) -> P
     binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{binary.parent}:{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_OUTPUT", str(folder / "requests"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    monkeypatch.setattr("airflow_hudi.jobs.spark_job.publish_zip", job_zip)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection)
     return folder / "requests"
 

@@ -17,8 +17,8 @@ import tarfile
 import tempfile
 import zipfile
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 ARCHIVE = Path(__file__).parents[1] / "golden" / "data" / "golden.tar.xz"
 WRITTEN = ARCHIVE.with_name("metadata_tables.tar.xz")
@@ -61,16 +61,49 @@ def golden_cases(version: str) -> list[str]:
     return sorted(path.stem for path in (golden_root() / version).glob("*.zip"))
 
 
+class _Packed(NamedTuple):
+    """What a zip holds: the folder of the table, every folder, parents first, and name, content and modification time
+    in seconds of each file.
+    """
+
+    table: str
+    folders: tuple[str, ...]
+    files: tuple[tuple[str, bytes, float], ...]
+
+
+@functools.lru_cache(maxsize=64)
+def _packed(archive: Path, modified_ns: int) -> _Packed:
+    """Kept in memory: the tests of a module take the same few tables again and again."""
+    folders: set[PurePosixPath] = set()
+    files = []
+    with zipfile.ZipFile(archive) as zipped:
+        for entry in zipped.infolist():
+            path = PurePosixPath(entry.filename)
+            if entry.is_dir():
+                folders.add(path)
+            else:
+                moment = datetime.datetime(*entry.date_time, tzinfo=datetime.timezone.utc).timestamp()
+                files.append((entry.filename, zipped.read(entry), moment))
+            folders.update(parent for parent in path.parents if parent.name)
+    (table,) = (folder.parent.name for folder in folders if folder.name == ".hoodie" and len(folder.parts) == 2)
+    return _Packed(table, tuple(map(str, sorted(folders))), tuple(files))
+
+
 def unpack(archive: Path, target: Path) -> Path:
     """Unpacks a table's zip below `target`, restores modification times, and returns the table's base path."""
-    with zipfile.ZipFile(archive) as zipped:
-        zipped.extractall(target)
-        for entry in zipped.infolist():
-            if not entry.is_dir():
-                moment = datetime.datetime(*entry.date_time, tzinfo=datetime.timezone.utc).timestamp()
-                os.utime(target / entry.filename, (moment, moment))
-    (top,) = (path.parent for path in target.glob("*/.hoodie"))
-    return top
+    packed = _packed(archive, archive.stat().st_mtime_ns)
+    target.mkdir(parents=True, exist_ok=True)
+    for folder in packed.folders:
+        (target / folder).mkdir(exist_ok=True)
+    root = str(target)
+    for name, data, moment in packed.files:
+        handle = os.open(f"{root}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        try:
+            os.write(handle, data)
+            os.utime(handle, (moment, moment))
+        finally:
+            os.close(handle)
+    return target / packed.table
 
 
 def written_table(name: str, scratch: Path) -> Path:

@@ -1,5 +1,5 @@
 """The job's own code without Spark, on the local engine, and the job beside a task: each is a fork of one process that
-has imported it, as the imports take seconds.
+has imported all of it, as the imports take seconds.
 
 As a program: `job_server.py SOCKET` serves until its standard input ends.
 """
@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import array
 import atexit
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import selectors
 import signal
 import socket
@@ -37,6 +40,7 @@ with socket.socket(socket.AF_UNIX) as server:
 sys.exit(int(answer or b"137"))
 """
 START_SECONDS = 120
+FILE_CLOCK_MS = 10
 
 
 @lru_cache(maxsize=1)
@@ -110,6 +114,8 @@ def _job() -> Callable[[str, str], int]:
     import hudi_cli.job as local
     import hudi_spark.job as job
     from hudi_core.engine.local import LocalEngine
+    from hudi_core.services import context
+    from hudi_core.transaction.instant_generator import InstantClock
 
     class Local(LocalEngine):
         def __init__(self, *_: object) -> None:
@@ -130,6 +136,9 @@ def _job() -> Callable[[str, str], int]:
         open = start
 
     job.SessionEngine = Local  # type: ignore[assignment,misc]
+    # All jobs have one clock: an instant is late enough when the times of files, which the kernel rounds, have moved.
+    context.InstantClock = lambda zone, _: InstantClock(zone, FILE_CLOCK_MS)  # type: ignore[assignment,misc]
+    import_all()
 
     def run(kind: str, request: str) -> int:
         try:
@@ -143,6 +152,17 @@ def _job() -> Callable[[str, str], int]:
             return 1
 
     return run
+
+
+def import_all() -> None:
+    """Imports what a job imports when it first needs it."""
+    import hudi_core
+    import hudi_health
+
+    for package in (hudi_core, hudi_health):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    gc.freeze()
 
 
 if __name__ == "__main__":

@@ -138,7 +138,13 @@ SENT: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def answer(call: dict[str, Any]) -> Any:
-    """The operator's template fields, or with arguments what it sends, or one of its attributes."""
+    """The operator's template fields, or with arguments what it sends, or one of its attributes. Or what a program has
+    found.
+    """
+    if "program" in call:
+        names: dict[str, Any] = {"__name__": "program"}
+        exec(compile(call["program"], "program", "exec"), names)
+        return names["FOUND"]
     module, _, name = OPERATORS[call["operator"]].partition(":")
     kind = getattr(import_module(module), name)
     if "arguments" not in call:

@@ -81,6 +81,10 @@ class SubmissionOperators:
         """
         return self._answer({"operator": operator, "arguments": arguments, "context": context or {}})
 
+    def found(self, program: str) -> Any:
+        """What the program, which is run beside the operators, has in FOUND. Raises OperatorError."""
+        return self._answer({"program": program})
+
     def _answer(self, call: dict[str, Any]) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None

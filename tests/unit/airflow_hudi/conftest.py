@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_spark_submit import install, quick_look, real_job
-from tests.support.golden_data import golden_root
 
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
 os.environ.setdefault("AIRFLOW__CORE__UNIT_TEST_MODE", "True")
@@ -61,7 +60,6 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of the requests that spark-submit, a stand-in, was given; by default it runs the job's own code without
     Spark.
     """
-    golden_root()  # before the cache's folder is one that goes with the test
     found = install(tmp_path, monkeypatch, json.dumps({"conn_type": "spark", "host": "local[2]"}))
     real_job(monkeypatch)
     quick_look(monkeypatch)

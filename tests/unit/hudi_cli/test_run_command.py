@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
 from hudi_core.verbs.run import RunRequest
 from tests.support.damaged_files import tree
@@ -75,7 +76,12 @@ def test_a_budget_of_bytes_makes_several_instants(golden: Golden) -> None:
     assert (done.code, [item["files_written"] for item in done.document["instants"]]) == (0, [1, 1, 1])
 
 
-def test_the_plan_chooses_the_engine(golden: Golden) -> None:
+def refuse_to_start(master: str, *_: object, **__: object) -> None:
+    raise ExecutionError(f"no Spark on {master}")
+
+
+def test_the_plan_chooses_the_engine(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hudi_spark.session.open_session", refuse_to_start)
     table = golden("9", "mor_compaction_requested").table
     done = hudictl("run", "compaction", table, "--engine", "auto", "--json")
     assert (done.code, done.document["engine"]) == (0, "local")
@@ -85,8 +91,16 @@ def test_the_plan_chooses_the_engine(golden: Golden) -> None:
         "run", "compaction", large, "--engine", "auto", "--option", option, "--master", "nonsense", "--json"
     )
     assert "more than 1 units (airflow_hudi.engine.local.max.units)" in refused.err
-    assert (refused.code, "Spark did not start" in refused.error["message"]) == (1, True)
+    assert (refused.code, refused.error["message"]) == (1, "no Spark on nonsense")
     assert hudictl("run", "compaction", large, "--engine", "local", "--option", option, "--json").code == 0
+
+
+@pytest.mark.spark
+@pytest.mark.conformance
+def test_a_master_that_spark_does_not_know_is_named(golden: Golden) -> None:
+    table = golden("8", "mor_compaction_requested").table
+    refused = hudictl("run", "compaction", table, "--engine", "spark", "--master", "nonsense", "--json")
+    assert (refused.code, "Spark did not start on nonsense" in refused.error["message"]) == (1, True)
 
 
 class LocalSession(LocalEngine):
@@ -214,7 +228,8 @@ def test_a_dry_run_of_what_is_completed_finds_nothing_to_do(golden: Golden, vers
 def test_a_dry_run_of_a_clean_says_what_goes_before_it(golden: Golden, version: str) -> None:
     table = golden(version, "failed_inflight_mor").table
     before = tree(table)
-    clean = ("run", "clean", table, "--schedule", "--option", "hoodie.cleaner.policy.failed.writes=LAZY", "--json")
+    lazy = ("--option", "hoodie.cleaner.policy.failed.writes=LAZY")
+    clean = ("run", "clean", table, "--schedule", "--engine", "local", *lazy, "--json")
     assert hudictl(*clean, "--dry-run").document["reason"].endswith("; failed writes would be rolled back first")
     assert tree(table) == before
     assert "rolled back first" not in hudictl(*clean).document["reason"]

@@ -19,6 +19,7 @@ from hudi_core.verbs.batch import BatchRequest, JobRequest
 from hudi_core.verbs.request import RESULTS, Request, parse_request
 from hudi_core.verbs.run import RunRequest
 from hudi_health.verbs import PROBE_RESULTS, ProbeStoreRequest
+from tests.support.fake_spark_submit import job_cache
 
 REQUEST = RunRequest(
     "/data/my trips", "compaction", instant="20260102000000000", owner='a "quoted" owner', options={"hoodie.x": "1"}
@@ -45,7 +46,7 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     binary.parent.mkdir()
     binary.write_text(FAKE_SUBMIT)
     binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(job_cache()))
     monkeypatch.setenv(
         "AIRFLOW_CONN_SPARK_TEST",
         json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}),

@@ -192,6 +192,6 @@ def test_the_seconds_of_all_rollbacks_are_the_jobs(
     golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = golden("8", "failed_inflight_mor").table
-    real_job(monkeypatch, before="sleep 3")  # as long as Spark's start
+    real_job(monkeypatch, before="sleep 2")  # as long as Spark's start
     result = operator_on(table, options=EAGER).execute(context())
-    assert 0 < result["seconds"] < 3
+    assert 0 < result["seconds"] < 2

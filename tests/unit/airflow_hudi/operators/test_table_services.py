@@ -99,7 +99,7 @@ def test_what_is_due_is_one_spark_job_and_the_rest_none(golden: Golden, submitte
 
 def test_the_seconds_are_those_of_the_runs(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = [golden(version, "mor_compaction_requested").table for version in ("8", "9")]
-    real_job(monkeypatch, before="sleep 3")  # as long as Spark's start
+    real_job(monkeypatch, before="sleep 1")  # as long as Spark's start
     result = operator_on(*tables, services="compaction", mode="execute").execute(context())
     runs = [item["instants"][0]["seconds"] for item in result["results"]]
     assert result["seconds"] == pytest.approx(sum(runs), abs=0.002)

@@ -15,7 +15,7 @@ from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_hudi.submission.spark_connect import REQUEST as VARIABLE
-from airflow_hudi.submission.spark_connect import spark_connect_arguments
+from airflow_hudi.submission.spark_connect import main, spark_connect_arguments
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.run import RunRequest
 from hudi_spark.job import read_request
@@ -78,7 +78,7 @@ def test_a_server_that_refuses_is_reported_as_the_job_does() -> None:
     assert "no artifacts today" in error["message"]
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_bad_input_fails_the_task(tmp_path: Path) -> None:
     with artifact_server() as server:
         given = spark_connect_arguments(RunRequest(str(tmp_path), "rollback"), remote=server.address)
@@ -95,10 +95,13 @@ def test_without_a_remote_main_takes_no_zip() -> None:
     assert "unrecognized arguments: --py-files" in done.stdout
 
 
-def test_without_a_request_nothing_is_started() -> None:
-    command = [sys.executable, "-m", "airflow_hudi.submission.spark_connect"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stderr) == (2, f"the environment has no {VARIABLE}\n")
+def test_without_a_request_nothing_is_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert (end.value.code, capsys.readouterr().err) == (2, f"the environment has no {VARIABLE}\n")
 
 
 def test_what_a_template_becomes_is_no_part_of_a_command() -> None:

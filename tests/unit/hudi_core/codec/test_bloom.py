@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import zipfile
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -95,14 +96,14 @@ def test_batches_of_any_size_give_the_same_filter_and_no_key_is_missed(keys: lis
 
 def test_absent_keys_are_almost_never_found() -> None:
     bloom = build(binary(MANY), entries=1000)
-    assert not any(might_contain(bloom, b"absent-%d" % index) for index in range(1000))
+    assert not any(might_contain(bloom, b"absent-%d" % index) for index in range(300))
 
 
 def test_a_simple_filter_parses_and_answers() -> None:
     row = base64.b64decode(build(binary(MANY), entries=1000).to_base64())[13 + 12 :]
     simple = BloomFilter.parse(base64.b64encode(row).decode(), SIMPLE, path="f")
     assert simple.to_base64() == base64.b64encode(row).decode()
-    assert all(might_contain(simple, key) for key in MANY)
+    assert all(might_contain(simple, key) for key in MANY[::5])
     assert not might_contain(simple, b"absent")
 
 
@@ -146,8 +147,9 @@ def test_how_many_keys_a_filter_lacks(entries: int) -> None:
         build(binary(MANY[:400]), entries=entries, max_entries=2 * entries).to_base64(), DYNAMIC, path="f"
     )
     assert bloom.lacking(binary(MANY[:400])) == 0
-    expected = sum(not might_contain(bloom, key) for key in MANY)
-    assert bloom.lacking(binary(MANY)) == expected > 500
+    some = MANY[::5]
+    expected = sum(not might_contain(bloom, key) for key in some)
+    assert bloom.lacking(binary(some)) == expected > 100
     assert bloom.lacking(binary(MANY[5:6])) == bloom.lacking(binary([])) == 0
 
 
@@ -157,6 +159,7 @@ def test_keys_of_any_width_of_offsets(data_type: pa.DataType) -> None:
     assert build(keys[7:]).to_base64() == build(binary(MANY[7:50])).to_base64()
 
 
+@cache
 def serialized(count: int, entries: int, most: int) -> str:
     bloom = BloomFilter(entries=entries, error_rate=1e-6, max_entries=most)
     bloom.add_batch(binary(MANY[:count]))

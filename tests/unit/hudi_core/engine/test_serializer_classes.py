@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
 from enum import Enum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -96,9 +97,12 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     return st.builds(hint, **parts)
 
 
+_strategy = cache(values_of)
+
+
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 @given(data=st.data())
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 def test_it_comes_back_as_it_went(cls: type, data: st.DataObject) -> None:
-    value = data.draw(values_of(cls))
+    value = data.draw(_strategy(cls))
     assert from_text(cls, to_text(value)) == value

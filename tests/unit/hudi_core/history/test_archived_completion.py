@@ -21,6 +21,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.memory_storage import MemoryStorage
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 ARCHIVED = [("05", "07", "deltacommit"), ("15", "17", "commit")]
 
@@ -74,7 +75,7 @@ def test_the_archive_is_asked_where_no_active_write_is_without_a_savepoint(names
     assert loads == ["loaded"]
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_savepoints_of_all_active_writes_leave_the_rows_as_they_are(
     golden: Callable[[str, str], GoldenCase], version: str
 ) -> None:

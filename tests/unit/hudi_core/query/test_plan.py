@@ -13,6 +13,7 @@ from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.splits import slice_of
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -45,7 +46,7 @@ def test_what_a_predicate_rules_out_is_not_read(golden: Golden, version: str, me
     assert nothing.schema == plan.schema
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_statistics_rule_files_out_of_the_latest_snapshot_and_of_older_ones(golden: Golden, version: str) -> None:
     """Statistics of files hold for every query that reads them."""
     table = HudiTable.open(str(golden(version, "mdt_all_cow").table))

@@ -102,7 +102,7 @@ def test_a_time_that_may_still_change_is_refused(golden: Golden, version: str) -
     assert count(table, as_of=str(int(pending.requested_time) - 1)) == count(table)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("case", ["clustering_requested_cow", "mor_compaction_requested"])
 def test_pending_services_do_not_stand_in_the_way(golden: Golden, version: str, case: str) -> None:
     table = HudiTable.open(str(golden(version, case).table))
@@ -216,7 +216,7 @@ def test_a_time_whose_files_a_clean_by_hours_removed_is_refused(golden: Golden, 
     assert answer(table, table.timeline().commits().instants[-1].requested_time) is not None
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize(
     "policy",
     [
@@ -243,7 +243,7 @@ def test_a_clean_that_died_while_it_deleted_counts(golden: Golden, version: str,
     assert count(table) > 0
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("case", ["cleaned_versions_cow", "cleaned_versions_mor", "cleaned_commits_cow"])
 def test_cleans_that_were_archived_count(golden: Golden, version: str, case: str) -> None:
     """What is refused because of a clean is refused when the archival has taken the clean off the timeline."""

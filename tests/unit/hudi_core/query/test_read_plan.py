@@ -20,6 +20,7 @@ from hudi_core.view.file_group import DataFile
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.splits import change_of, slice_of
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -36,7 +37,7 @@ def rows(plan: ReadPlan) -> pa.Table:
 
 
 @pytest.mark.parametrize("requested", QUERIES, ids=lambda requested: requested.get("query", "snapshot"))
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 def test_splits_are_read_from_their_json(golden: Golden, version: str, requested: dict[str, Any]) -> None:
     """As an executor does: nothing but JSON, and a new storage."""
     plan = HudiTable.open(str(golden(version, "cdc_mor").table)).plan(**requested)

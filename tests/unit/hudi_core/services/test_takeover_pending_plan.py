@@ -21,19 +21,23 @@ from tests.support.changed_tables import (
 )
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.test_unschedule import Golden, drop, the_plan
 
 
 @pytest.mark.parametrize("content", [b"", b"Obj\x01junk"])
 @pytest.mark.parametrize(
     ("version", "name"),
-    [
-        ("6", "mor_compaction_requested_only"),
-        ("8", "mor_compaction_requested"),
-        ("8", "compaction_inflight"),
-        ("9", "clustering_requested_cow"),
-        ("9", "log_compaction_requested"),
-    ],
+    tiered(
+        [
+            ("6", "mor_compaction_requested_only"),
+            ("8", "mor_compaction_requested"),
+            ("8", "compaction_inflight"),
+            ("9", "clustering_requested_cow"),
+            ("9", "log_compaction_requested"),
+        ],
+        [("6", "mor_compaction_requested_only"), ("8", "compaction_inflight"), ("9", "clustering_requested_cow")],
+    ),
 )
 def test_a_damaged_plan_can_be_dropped(golden: Golden, version: str, name: str, content: bytes) -> None:
     table = golden(version, name).table

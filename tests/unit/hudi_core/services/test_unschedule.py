@@ -82,7 +82,11 @@ def state_of(path: Path, known: set[str], instant: str) -> dict[str, object]:
     return state
 
 
-@pytest.mark.parametrize(("version", "name", "kind"), DROPPED, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("version", "name", "kind"),
+    tiered(DROPPED, [case for case in DROPPED if case[0] != "8"]),
+    ids=lambda value: str(value),
+)
 def test_the_plan_goes_and_the_rows_stay(golden: Golden, version: str, name: str, kind: str) -> None:
     table = golden(version, name).table
     context = open_context(table)

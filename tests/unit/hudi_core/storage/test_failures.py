@@ -22,6 +22,7 @@ from hudi_core.errors import (
     is_transient,
 )
 from hudi_core.storage.failures import check_file_path, service_code, to_storage_error, translated
+from tests.support.tiers import tiered
 
 
 class ServiceError(Exception):
@@ -129,7 +130,7 @@ def test_missing_credentials_are_named_with_what_gives_them() -> None:
         assert {"env_vars", "storage_options_file"} <= set(re.findall(r"\w+", found.remedy or ""))
 
 
-@pytest.mark.parametrize("command", ["timeline", "files", "run compaction"])
+@pytest.mark.parametrize("command", tiered(["timeline", "files", "run compaction"], ["timeline", "run compaction"]))
 def test_hudictl_without_credentials_for_s3_says_what_gives_them(tmp_path: Path, command: str) -> None:
     """The real client, with nothing in its environment or home, and an endpoint that refuses."""
     with socket.socket() as unused:

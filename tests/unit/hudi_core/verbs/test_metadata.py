@@ -19,6 +19,7 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
 from tests.support.table_requests import nothing_to_do, perform
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -79,7 +80,7 @@ def test_an_update_of_a_partition_that_is_not_there_is_refused(golden: Golden) -
         performed(Table(golden("9", "cow_basic").table), "metadata_update", partitions=("secondary_index_none",))
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 def test_what_was_deleted_by_hand_is_created_again(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mor_basic").table)
     listed = sorted(table.config.metadata_partitions)

@@ -37,6 +37,7 @@ from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_archives import TIGHT
 from tests.support.golden_data import GoldenCase
 from tests.support.table_requests import choose_engine, nothing_to_do, perform
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 ONE = {"hoodie.clean.commits.retained": "1"}
@@ -101,7 +102,7 @@ NOTHING: list[tuple[str, Callable[[Path], Request]]] = [
 
 
 @pytest.mark.parametrize(("name", "make"), NOTHING, ids=[name for name, _ in NOTHING])
-@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "9"], ["9"]))
 def test_where_there_is_nothing_it_says_what_the_run_says(
     golden: Golden, version: str, name: str, make: Callable[[Path], Request]
 ) -> None:

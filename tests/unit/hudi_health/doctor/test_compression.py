@@ -21,6 +21,7 @@ from hudi_health.doctor.compression import CodecCost, CompressionObservations, c
 from hudi_health.doctor.findings import Finding
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
+from tests.support.tiers import tiered
 from tests.unit.hudi_health.doctor.test_examine import VERSIONS, findings
 
 Golden = Callable[[str, str], GoldenCase]
@@ -60,7 +61,7 @@ def saving(table: Path, options: dict[str, str] | None = None) -> list[Finding]:
     return [finding for finding in findings(table, options) if finding.rule == "codec_saving"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("name", ["cow_basic", "mor_compacted"])
 def test_the_newest_base_files_tell_the_codec(golden: Golden, version: str, name: str) -> None:
     table = golden(version, name).table
@@ -74,7 +75,7 @@ def test_the_newest_base_files_tell_the_codec(golden: Golden, version: str, name
     assert read(table) == CompressionObservations("ZSTD")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_a_saving_is_measured_on_the_tables_own_rows(golden: Golden, version: str) -> None:
     table = filled(golden, "snappy", version=version)
     found = read(table)

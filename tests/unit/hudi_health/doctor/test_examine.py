@@ -22,6 +22,7 @@ from tests.support.changed_tables import an_owner
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -53,7 +54,7 @@ def rules(table: Path, options: dict[str, str] | None = None) -> list[str]:
     return [finding.rule for finding in findings(table, options)]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("name", HEALTHY)
 def test_healthy_tables_of_real_hudi_have_no_finding(golden: Golden, version: str, name: str) -> None:
     assert findings(golden(version, name).table) == []
@@ -120,7 +121,7 @@ def test_a_compaction_is_offered(golden: Golden, version: str) -> None:
     assert "hudictl unschedule" in finding.fix
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_another_writer_that_is_alive_and_seems_eager(golden: Golden, version: str) -> None:
     table = golden(version, "mor_compacted").table
     active = context_of(table).active
@@ -137,7 +138,7 @@ def test_another_writer_that_is_alive_and_seems_eager(golden: Golden, version: s
     assert "failed_writes_policy" not in rules(table)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_an_indexing_that_hudi_planned_is_the_latest_action(golden: Golden, version: str) -> None:
     table = golden(version, "indexing_requested").table
     (indexing,) = context_of(table).active.load().pending().of_actions(Action.INDEXING).requested_times

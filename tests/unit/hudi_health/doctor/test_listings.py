@@ -11,6 +11,7 @@ from hudi_health.doctor.findings import DataFiles, Finding
 from hudi_health.doctor.listings import listings
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import golden_cases, golden_root
+from tests.support.tiers import tiered
 from tests.unit.hudi_health.doctor.test_examine import VERSIONS, Golden, findings, rules
 
 
@@ -57,7 +58,7 @@ def test_a_file_of_a_failed_task_attempt_of_a_completed_commit_is_to_be_unlisted
     assert "metadata_unlisted" not in {finding.rule for finding in compared_lists(table)}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize(("kind", "change"), [("parquet", -1), ("parquet", 1), ("log", -1)])
 def test_a_size_that_the_metadata_table_has_wrong(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, kind: str, change: int
@@ -80,7 +81,7 @@ def test_a_size_that_the_metadata_table_has_wrong(
     assert not [item for item in findings(table) if item.rule != "stuck_instant"]
 
 
-@pytest.mark.parametrize("version", [*VERSIONS, "6-by-1.2.0", "8-by-1.2.0"])
+@pytest.mark.parametrize("version", tiered([*VERSIONS, "6-by-1.2.0", "8-by-1.2.0"], ["6", "8-by-1.2.0", "9"]))
 def test_no_metadata_table_of_real_hudi_is_blamed(golden: Golden, version: str) -> None:
     """Also not for the stubs of 1 byte that it lists for log files of a write that it rolled back (rolled_back_mor in
     version 6).

@@ -5,10 +5,11 @@ import shutil
 import pytest
 
 from tests.support.golden_cleans import context_of
+from tests.support.tiers import tiered
 from tests.unit.hudi_health.doctor.test_examine import VERSIONS, Golden, findings
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("when", ["before the timeline begins", "after it began"])
 def test_a_base_file_that_landed_after_its_rollback(golden: Golden, version: str, when: str) -> None:
     """Older than the timeline it is visible to readers, later it will be."""

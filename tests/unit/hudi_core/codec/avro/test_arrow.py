@@ -55,7 +55,7 @@ def test_both_routes_give_the_values_that_were_written(
     assert found[0].equals(found[1])
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables())
 def test_the_fast_route_takes_every_type_it_claims(
     case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]],

@@ -62,13 +62,11 @@ def test_runs(number: int) -> None:
 
 
 def test_another_number_of_records_is_an_error_with_a_way_out() -> None:
-    """Before anything is made of the positions: a few bytes may stand for billions of them."""
-    text = runs(*((key, [(0, 65536)]) for key in range(65536)))
+    """Before anything is made of the positions: a few bytes may stand for millions of them."""
+    text = runs(*((key, [(0, 65536)]) for key in range(4096)))
     positions = decode_positions(text, path="p/.f.log")
-    assert positions.count == 1 << 32
-    with pytest.raises(
-        CorruptFileError, match=r"3 records, but 4294967296 record positions .*positions=false"
-    ) as found:
+    assert positions.count == 1 << 28
+    with pytest.raises(CorruptFileError, match=r"3 records, but 268435456 record positions .*positions=false") as found:
         positions.rows(3)
     assert found.value.path == "p/.f.log"
 

@@ -53,7 +53,7 @@ def test_a_long_text_that_is_repeated_comes_in_small_batches(name: str) -> None:
 @pytest.mark.parametrize("store_schema", tiered([True, False], [True]))
 def test_texts_come_back_whatever_form_they_have(store_schema: bool) -> None:
     """Codes in several row groups, those that end within one, nulls, and Arrow's own forms of texts."""
-    rows = 20_000
+    rows = 6000
     few = [None if at % 11 == 0 else f"name-{at % 7}" for at in range(rows)]
     many = few[: rows // 2] + [f"{at:030d}" for at in range(rows // 2)]
     table = pa.table(
@@ -68,7 +68,7 @@ def test_texts_come_back_whatever_form_they_have(store_schema: bool) -> None:
         }
     )
     file = io.BytesIO()
-    pq.write_table(table, file, row_group_size=7000, dictionary_pagesize_limit=10_000, store_schema=store_schema)
+    pq.write_table(table, file, row_group_size=2100, dictionary_pagesize_limit=10_000, store_schema=store_schema)
     base = ParquetBaseFile(file, "f.parquet")
     for options in ({}, {"batch_rows": 900}, {"batch_bytes": 30_000}):
         for columns in (None, ["lists", "codes"]):

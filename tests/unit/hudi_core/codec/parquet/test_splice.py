@@ -23,8 +23,8 @@ from tests.support.golden_data import golden_root
 from tests.support.random_parquet import random_file, random_table
 from tests.support.tiers import tiered
 
-BLOCK = 100
-"""Random files of a block; `make test` takes one block, `make conformance` 20."""
+BLOCK = 40
+"""Random files of a block; `make test` takes one block, `make conformance` 49 more."""
 CODECS = ["none", "snappy", "gzip", "zstd", "brotli"]
 
 
@@ -51,7 +51,7 @@ def spliced(
     return out.getvalue()
 
 
-@pytest.mark.parametrize("block", tiered(range(20), [0]))
+@pytest.mark.parametrize("block", tiered(range(50), [0]))
 def test_random_row_groups_are_copied(block: int) -> None:
     """Every type, encoding, codec, page version, checksums or none, in turns with row groups that are written."""
     copied = unreadable = indexed = 0

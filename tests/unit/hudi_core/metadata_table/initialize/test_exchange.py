@@ -32,6 +32,7 @@ from hudi_core.view.listing import StorageListing
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Records, Table, comparable
 from tests.support.slice_readers import spec_of
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.metadata_table.initialize.test_initialize import creation
 from tests.unit.hudi_core.metadata_table.services.test_compaction import compaction
 
@@ -137,7 +138,7 @@ def test_every_index_holds_what_real_hudis_held(golden: Golden, version: str, ca
     assert timeless(table.live()) == ours
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_what_attempts_that_lost_have_written_does_not_count(golden: Golden, version: str) -> None:
     """A speculative task of the exchange has closed its base file beside the winner's."""
     table = Table(golden(version, "mdt_all_mor").table)

@@ -28,6 +28,7 @@ from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.support.golden_data import GoldenCase, golden_cases, golden_root
 from tests.support.metadata_records import TOKEN, Table
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -83,7 +84,15 @@ def with_metadata_table() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("version", "case"), with_metadata_table())
+WITH_METADATA_TABLE = with_metadata_table()
+CORE = [
+    ("6", "mdt_all_mor"),
+    ("8", "mdt_all_cow"),
+    *(table for table in WITH_METADATA_TABLE if table[0] in ("6-by-1.2.0", "8-by-1.2.0", "9")),
+]
+
+
+@pytest.mark.parametrize(("version", "case"), tiered(WITH_METADATA_TABLE, CORE))
 def test_the_listing_is_that_of_real_hudi(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     real = listing_of(table)
@@ -210,7 +219,7 @@ def filters(table: Table, *, count: int) -> Initialization:
 
 
 @pytest.mark.parametrize("calls", range(3))
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_nothing_is_listed_behind_a_lost_lock(golden: Golden, version: str, calls: int) -> None:
     table = Table(golden(version, "cow_basic").table)
     drop_metadata_table(table.storage)

@@ -23,6 +23,7 @@ from tests.support.golden_archives import archive_these
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.compaction.test_job_partition_range import PARTITION, record
 
 Golden = Callable[[str, str], GoldenCase]
@@ -61,7 +62,7 @@ def metadata_of(table: Table) -> MetadataTable:
     return MetadataTable(table.storage, table.config, table.data.load())
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_the_partition_is_read_and_an_update_widens_its_range(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_cow").table)
     assert not metadata_of(table).may_have_narrow_ranges

@@ -15,6 +15,7 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.context import TableContext
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 CASES = [(version, name) for version in ("6", "8", "9") for name in ("mdt_all_mor", "mdt_all_mor_compacted")]
@@ -44,7 +45,9 @@ def equal(one: dict[str, pa.Table], other: dict[str, pa.Table]) -> None:
         assert repr(table.to_pydict()) == repr(other[column].to_pydict()), column
 
 
-@pytest.mark.parametrize(("version", "name"), CASES)
+@pytest.mark.parametrize(
+    ("version", "name"), tiered(CASES, [("6", "mdt_all_mor"), ("8", "mdt_all_mor_compacted"), ("9", "mdt_all_mor")])
+)
 def test_every_column_of_a_table(golden: Golden, version: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = golden(version, name)
     columns = columns_of(case)

@@ -101,7 +101,7 @@ def test_it_holds_what_it_held_before(golden: Golden, version: str, case: str) -
     assert again.reason
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_a_log_of_no_bytes_is_not_compacted_away(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
     newest = table.metadata_timeline.load().commits().last()
@@ -145,7 +145,7 @@ def by_group(operations: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str
 
 
 @pytest.mark.parametrize("case", ["mdt_all_cow_compacted", "mdt_all_mor_compacted"])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_plan_and_commit_are_those_of_real_hudi(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     last, real_plan, real_commit = restored(table)
@@ -177,7 +177,7 @@ def test_plan_and_commit_are_those_of_real_hudi(golden: Golden, version: str, ca
     assert next(without_stats) == next(without_stats)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_base_files_are_built_like_real_hudis(golden: Golden, version: str) -> None:
     table, real = (
         Table(golden(version, "mdt_all_mor_compacted").table),
@@ -210,7 +210,7 @@ def metadata_snapshot(path: Path) -> tuple[HFileReader, bytes | None]:
 
 
 @pytest.mark.parametrize("which", ["base file", "log file"])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_a_plan_without_a_file_of_its_slice_is_refused(golden: Golden, version: str, which: str) -> None:
     """Executed, it would hide files of the table, or bring deleted ones back."""
     table = Table(golden(version, "mdt_all_mor_compacted").table)
@@ -274,7 +274,7 @@ def test_it_waits_for_enough_deltacommits(golden: Golden) -> None:
     assert compaction(table).run(trigger=count).instants
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_an_unfinished_one_is_finished_by_its_plan(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
     before = held(table)

@@ -16,6 +16,7 @@ from tests.support.metadata_services import (
     many_slices,
     metadata_timeline_of,
 )
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.metadata_table.services.test_compaction import compaction, held
 
 
@@ -53,7 +54,7 @@ def test_what_may_be_archived() -> None:
     assert cleans_in(to_archive(with_cleans, data, 2, 3, counts_cleans=True)) == 3
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_an_archival_leaves_what_is_read(golden: Golden, version: str) -> None:
     table = many_slices(golden, version)
     compaction(table).run(trigger=1)

@@ -14,10 +14,11 @@ from hudi_core.timeline.instant import Action
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.metadata_records import Table
 from tests.support.metadata_services import VERSIONS, Golden, data_files, many_slices, metadata_timeline_of
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.metadata_table.services.test_compaction import compaction, held
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_a_clean_leaves_what_is_read(golden: Golden, version: str) -> None:
     table = many_slices(golden, version)
     before, files = held(table), data_files(table)
@@ -51,7 +52,7 @@ def test_a_clean_waits_for_readers_behind_a_compaction(golden: Golden, version: 
     assert "never compacted" in clean(metadata_timeline_of(fresh), 1).reason
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_commits_that_a_clean_is_to_keep(golden: Golden, version: str) -> None:
     """With all of them kept, what goes are the slices before the one that the oldest of them reads; by versions, all
     but two slices.
@@ -66,7 +67,7 @@ def test_commits_that_a_clean_is_to_keep(golden: Golden, version: str) -> None:
     )
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_a_pending_plan_that_names_what_readers_need_deletes_nothing(golden: Golden, version: str) -> None:
     table = many_slices(golden, version)
     metadata_timeline = metadata_timeline_of(table)
@@ -82,7 +83,7 @@ def test_a_pending_plan_that_names_what_readers_need_deletes_nothing(golden: Gol
     assert sorted(table.path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("inflight", [False, True])
 def test_a_clean_whose_plan_a_crash_left_empty_leaves_the_timeline(
     golden: Golden, version: str, inflight: bool
@@ -104,7 +105,7 @@ def test_a_clean_whose_plan_a_crash_left_empty_leaves_the_timeline(
     assert held(table) == before
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_a_clean_that_was_cut_off_is_finished_by_its_plan(golden: Golden, version: str) -> None:
     table, whole = many_slices(golden, version), many_slices(golden, version)
     assert clean(metadata_timeline_of(whole), 1).files > 4

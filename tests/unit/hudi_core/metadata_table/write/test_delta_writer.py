@@ -29,6 +29,7 @@ from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_cells import secondary_key
 from tests.support.metadata_records import Table
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 PARTITION = "2024-01-01"
@@ -106,7 +107,7 @@ class _Twice(FaultStorage):
         super().create_exclusive(path, data)
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 def test_deleted_keys(golden: Golden, version: str) -> None:
     """As real Hudi deletes them from a record index: in a delete block behind the records."""
     table = Table(golden(version, "mdt_all_mor").table)

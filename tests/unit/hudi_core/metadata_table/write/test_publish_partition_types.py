@@ -34,6 +34,7 @@ DEFAULT_PARTITIONS = [
     (version, case) for version in ("6-by-1.2.0", "8", "8-by-1.2.0", "9") for case in ("cow_basic", "mor_basic")
 ]
 TABLES = [*ALL_PARTITION_TYPES, *DEFAULT_PARTITIONS]
+CORE = [("6", "mdt_all_mor"), ("6-by-1.2.0", "cow_basic"), ("8-by-1.2.0", "mor_basic"), ("9", "mdt_all_cow")]
 COMPACTED_LATELY = [("8", "mdt_all_mor"), ("9", "mdt_all_mor")]
 """Their metadata tables were compacted behind the last commit but one."""
 
@@ -71,9 +72,7 @@ def file_of(value: Any) -> str | None:
     return getattr(value, "name", None)
 
 
-@pytest.mark.parametrize(
-    ("version", "case"), tiered(TABLES, [("6", "mdt_all_mor"), ("8-by-1.2.0", "mor_basic"), ("9", "mdt_all_cow")])
-)
+@pytest.mark.parametrize(("version", "case"), tiered(TABLES, CORE))
 def test_a_clean_deletes_in_every_partition_type_of_files(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     before, files = table.live(), listed(table)
@@ -103,7 +102,7 @@ def test_a_clean_deletes_in_every_partition_type_of_files(golden: Golden, versio
             assert after[name] == before[name]
 
 
-@pytest.mark.parametrize(("version", "case"), TABLES)
+@pytest.mark.parametrize(("version", "case"), tiered(TABLES, CORE))
 def test_a_clean_that_drops_a_partition(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     partition, files = max(listed(table).items())
@@ -118,7 +117,7 @@ def test_a_clean_that_drops_a_partition(golden: Golden, version: str, case: str)
     assert live_entries(records[partition]) == {}
 
 
-@pytest.mark.parametrize(("version", "case"), TABLES)
+@pytest.mark.parametrize(("version", "case"), tiered(TABLES, CORE))
 def test_a_rollback_removes_the_instant_from_every_partition_type(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     failed = table.data.load().commits().instants[-1].requested_time
@@ -157,7 +156,9 @@ def test_an_instant_that_was_compacted_cannot_be_rolled_back(golden: Golden, ver
     assert table.metadata_timeline.names() == names
 
 
-@pytest.mark.parametrize(("version", "case"), [table for table in TABLES if table not in COMPACTED_LATELY])
+@pytest.mark.parametrize(
+    ("version", "case"), tiered([table for table in TABLES if table not in COMPACTED_LATELY], CORE)
+)
 def test_a_restore_restores_every_partition_type(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     *_, target, _ = table.data.load().commits().instants

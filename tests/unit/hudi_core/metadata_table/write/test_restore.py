@@ -13,6 +13,7 @@ from hudi_core.timeline.instant import Action
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table, complete_clean
 from tests.support.metadata_services import metadata_timeline_of
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import (
     COMPACTED_LATELY,
     indexes,
@@ -59,7 +60,7 @@ def test_a_metadata_table_that_begins_after_the_target_is_dropped(golden: Golden
     assert table.publisher().prepare_restore(target).metadata_partitions == frozenset()
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_a_restore_goes_back_behind_a_later_compaction(golden: Golden, version: str) -> None:
     """An older compaction lies before the target, so that Hudi rolls the later one back, with its base files."""
     table = Table(golden(version, "mdt_all_cow").table)

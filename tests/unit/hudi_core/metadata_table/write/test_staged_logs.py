@@ -102,8 +102,8 @@ def test_a_file_group_gets_several_log_files_and_the_driver_adds_its_own(golden:
     assert all((table.path / ROOT / stat.path).stat().st_size == stat.file_size_in_bytes for stat in stats)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("killed", [1, 2, 5])
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
+@pytest.mark.parametrize("killed", tiered([1, 2, 5], [1, 5]))
 def test_what_died_between_two_log_files_is_gone_on_with(golden: Golden, version: str, killed: int) -> None:
     """Staged again by the next attempt, split otherwise: written twice it says the same."""
     table = Table(golden(version, "mdt_all_mor").table)

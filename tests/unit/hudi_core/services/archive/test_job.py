@@ -28,6 +28,7 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -54,7 +55,9 @@ def essence(commit: CommitMetadata) -> Any:
     return stats, operation, commit.schema_text, dict(commit.replaced_file_ids or {})
 
 
-@pytest.mark.parametrize(("folder", "name"), CASES)
+@pytest.mark.parametrize(
+    ("folder", "name"), tiered(CASES, [("6", "archived_timeline_cow"), ("9", "archived_timeline_mor")])
+)
 def test_a_table_and_its_history_say_what_they_said(golden: Golden, folder: str, name: str) -> None:
     table = golden(folder, name).table
     rows, recorded = read_rows(table), recorded_by_the_timeline(table)

@@ -24,6 +24,7 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_health.doctor.test_examine import findings
 
 Golden = Callable[[str, str], GoldenCase]
@@ -61,7 +62,7 @@ def copy_of(table: Path) -> Path:
     return Path(shutil.copytree(table, table.with_name("unguarded")))
 
 
-@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("folder", tiered(VERSIONS, ["6", "9"]))
 def test_hudi_18783_a_late_file_of_a_rolled_back_instant(golden: Golden, folder: str) -> None:
     """The null control comes last: with the guard off, the rows of the file appear."""
     table = golden(folder, "archived_timeline_cow").table
@@ -183,7 +184,7 @@ class TestBlocksOfVersion6:
         assert archive(table)
 
 
-@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("folder", tiered(VERSIONS, ["6", "9"]))
 def test_files_of_replaced_groups_hold_their_replacecommit(
     golden: Golden, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +227,7 @@ def test_files_of_replaced_groups_hold_their_replacecommit(
     assert_same_rows(read_rows(table), rows)
 
 
-@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("folder", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
 @pytest.mark.parametrize("kind", ["clustering", "commit"])
 def test_hudi_4163_no_archival_passes_a_pending_write(
@@ -260,7 +261,7 @@ def test_hudi_4163_no_archival_passes_a_pending_write(
     assert read_rows(table).num_rows > rows.num_rows
 
 
-@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("folder", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("name", ["archived_timeline_cow", "archived_timeline_mor"])
 def test_beyond_a_savepoint_only_what_has_no_files_any_more(golden: Golden, folder: str, name: str) -> None:
     """Hudi archives the others as well, and their rows are gone, as the null control shows

@@ -37,6 +37,10 @@ from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 CASES = cases("clean_requested")
+CORE = [case for case in CASES if case[0] == "9"] + [
+    ("6", "clean_requested_mor"),
+    ("8-by-1.2.0", "clean_requested_mor"),
+]
 
 
 def clean_of(table: Path) -> str:
@@ -76,7 +80,7 @@ def listed(table: Path) -> dict[str, dict[str, int]]:
     return {partition: found.list_files(partition) for partition in found.partitions()}
 
 
-@pytest.mark.parametrize(("folder", "name"), CASES)
+@pytest.mark.parametrize(("folder", "name"), tiered(CASES, CORE))
 def test_our_execution_is_real_hudis(folder: str, name: str, golden: Golden) -> None:
     case = golden(folder, name)
     instant, after = clean_of(case.table), case.after()
@@ -94,7 +98,7 @@ def test_our_execution_is_real_hudis(folder: str, name: str, golden: Golden) -> 
         assert_metadata_true(case.table)
 
 
-@pytest.mark.parametrize(("folder", "name"), CASES)
+@pytest.mark.parametrize(("folder", "name"), tiered(CASES, CORE))
 def test_the_inflight_file_is_what_the_versions_hudi_resumes_from(folder: str, name: str, golden: Golden) -> None:
     case = golden(folder, name)
     instant = clean_of(case.table)
@@ -298,7 +302,7 @@ def test_a_metadata_table_with_every_index_stays_true(name: str, folder: str, go
     assert_metadata_true(table)
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_an_index_initialized_while_files_are_deleted_is_updated(
     version: str, golden: Golden, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,7 @@ from tests.support.golden_clusterings import SORT_COLUMNS, cluster, commit_of, p
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import pending_instants, read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.compaction.test_job_units import archive_writes
 
 Golden = Callable[[str, str], GoldenCase]
@@ -62,7 +63,7 @@ def assert_refused(
 
 
 @pytest.mark.parametrize("columns", ["", "DT,Name", "dt"])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_a_dropped_column_that_the_schema_names(golden: Golden, version: str, columns: str) -> None:
     """As Hudi's row writer leaves it there. The table's schema stays; files have no such column."""
     table = golden(version, "drop_partition_columns").table
@@ -171,7 +172,7 @@ def landed(table: Path, instant: str) -> None:
     active.complete(time, Action.DELTA_COMMIT, content, completion)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_a_write_that_lands_while_it_runs_stops_it(
     golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,7 +196,7 @@ def test_a_write_that_lands_while_it_runs_stops_it(
         cluster(table, instant)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_two_plans_over_the_same_file_groups_run_once(golden: Golden, version: str) -> None:
     """The second would double the rows."""
     table = golden(version, "clustered_cow").table
@@ -237,7 +238,7 @@ def request(table: Path, slices: list[FileSlice]) -> str:
     return instant
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("case", ["mor_compaction_requested", "log_compaction_requested"])
 def test_a_file_group_that_a_pending_plan_holds_is_a_conflict(golden: Golden, version: str, case: str) -> None:
     """Behind a compaction's plan the latest slice is the log files written since: the rows below them would be lost."""
@@ -258,7 +259,7 @@ def test_a_file_group_that_a_pending_plan_holds_is_a_conflict(golden: Golden, ve
     assert_same_rows(read_rows(table), rows, ignore=())
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("case", ["clustered_cow", "clustered_mor"])
 def test_a_commit_that_is_rolled_back_while_it_runs_stops_it(
     golden: Golden, version: str, case: str, monkeypatch: pytest.MonkeyPatch
@@ -305,7 +306,7 @@ def test_a_base_file_with_change_operations_leaves_the_instant_requested(golden:
 
 @pytest.mark.parametrize("order", [{SORT_COLUMNS: "ts"}, {}], ids=["sorted", "copied"])
 @pytest.mark.parametrize("statistics", [True, False])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_rows_without_a_key_are_named_and_not_taken(
     golden: Golden, version: str, statistics: bool, order: dict[str, str]
 ) -> None:

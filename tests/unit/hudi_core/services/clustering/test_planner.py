@@ -34,6 +34,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 from tests.support.table_requests import perform
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -80,7 +81,7 @@ def planned_file(table: Path, instant: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", ["cow_basic", "mor_basic"])
-@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("folder", tiered(VERSIONS, ["6", "9"]))
 def test_planned_run_and_then_nothing_is_to_do(golden: Golden, folder: str, case: str) -> None:
     table = golden(folder, case).table
     before, rows = tree(table), read_rows(table)
@@ -110,7 +111,7 @@ def test_planned_run_and_then_nothing_is_to_do(golden: Golden, folder: str, case
         assert schedule(table, others, dry_run=True).plan is not None, "each of these options changes it"
 
 
-@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("folder", tiered(VERSIONS, ["6", "9"]))
 def test_a_run_that_plans_first_and_all_that_is_due(golden: Golden, folder: str) -> None:
     """One group in each plan: with `all_pending` plans are made until nothing is left (hudi#14086)."""
     table = golden(folder, "cow_basic").table
@@ -125,7 +126,7 @@ def test_a_run_that_plans_first_and_all_that_is_due(golden: Golden, folder: str)
     assert_same_rows(read_rows(table), rows)
 
 
-@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("folder", tiered(VERSIONS, ["9"]))
 def test_a_budget_makes_several_plans_of_one(golden: Golden, folder: str) -> None:
     table = golden(folder, "mor_basic").table
     rows = read_rows(table)
@@ -296,7 +297,7 @@ def test_a_table_that_is_not_clustered_gets_no_plan(golden: Golden) -> None:
 @pytest.mark.parametrize(
     "payload", ["com.acme.MyPayload", "org.apache.hudi.common.model.debezium.MySqlDebeziumAvroPayload"]
 )
-@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("folder", tiered(VERSIONS, ["9"]))
 def test_without_log_files_the_payload_class_does_not_matter(golden: Golden, folder: str, payload: str) -> None:
     table = golden(folder, "cow_basic").table
     before = read_rows(table)

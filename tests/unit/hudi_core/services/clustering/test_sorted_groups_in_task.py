@@ -15,8 +15,10 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.services.clustering import sorted_groups, units
+from hudi_core.services.clustering.job import clustering_action
 from hudi_core.services.clustering.sorted_groups import GroupUnit, SortUnit, sort_group
-from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS, cluster, new_files, plan_of_all
+from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, encode_clustering_plan
+from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS, cluster, new_files, plan_of_all, slice_of
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import assert_metadata_true
@@ -52,6 +54,18 @@ class Remote(LocalEngine):
         return super().exchange(produce, units, *given, **more)
 
 
+def plan_of_one(table: Path, params: dict[str, str], outputs: int) -> str:
+    """Requests a clustering of one partition."""
+    context = context_of(table)
+    timeline = context.active.load()
+    view = context.view(timeline)
+    slices = tuple(slice_of(item) for item in view.latest_slices(view.partitions()[0]))
+    plan = ClusteringPlan((ClusteringGroup(slices, outputs),), strategy_params=params, preserves_metadata=True)
+    instant, action = context.new_instant(timeline), clustering_action(context.active.layout)
+    context.active.create_requested(instant, action, encode_clustering_plan(plan, lambda path: f"{table}/{path}"))
+    return instant
+
+
 def order_of(table: Path, instant: str) -> list[tuple[str, list[str]]]:
     """The keys of each new file in their order, by partition."""
     return sorted(
@@ -69,8 +83,7 @@ def order_of(table: Path, instant: str) -> list[tuple[str, list[str]]]:
 )
 def test_it_writes_what_an_exchange_writes(golden: Golden, tmp_path: Path, layout: str, outputs: int) -> None:
     table = golden("9", "mdt_all_mor").table
-    instant = plan_of_all(table, {SORT_COLUMNS: "name,qty", LAYOUT: layout}, outputs)
-    assert instant is not None
+    instant = plan_of_one(table, {SORT_COLUMNS: "name,qty", LAYOUT: layout}, outputs)
     other = Path(shutil.copytree(table, tmp_path / "other" / table.name))
     engine = Remote()
     cluster(table, instant, engine=engine)

@@ -25,6 +25,7 @@ from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.running_attempts import let_run
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.rewriting.test_new_file_groups import ROWS, SCHEMA, batch
 from tests.unit.hudi_core.services.rewriting.test_slice_rows import planned, slices_of, target_of
 
@@ -58,7 +59,7 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 @pytest.mark.parametrize("options", [{}, {"copy_row_groups": False}, {"parquet_codec": "ZSTD"}])
 def test_large_row_groups_are_copied(
     golden: Golden, version: str, options: dict[str, object], copies: list[int]

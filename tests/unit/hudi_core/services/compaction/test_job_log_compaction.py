@@ -31,6 +31,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.log_compactions import PLANNED, VERSIONS, merge_logs, planned
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import pending_instants, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 LATER = "20990101000000000"
@@ -54,7 +55,7 @@ def data_files(table: Path) -> set[str]:
     return {path.name for path in table.glob("2024-*/*")} | {path.name for path in table.glob("2024-*/.*.log.*")}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_a_compaction_that_was_requested_later_stops_it(golden: Golden, version: str) -> None:
     """Before anything is written, and when it comes while it runs."""
     table = golden(version, PLANNED).table
@@ -114,7 +115,7 @@ def test_one_owner_runs_it(golden: Golden, version: str) -> None:
     assert merge_logs(table, instant).state == "completed"
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_results_that_do_not_prove_the_plan_are_not_published(golden: Golden, version: str) -> None:
     """Whatever the engine lost, doubled or renamed; the next run ends well."""
     table = golden(version, PLANNED).table

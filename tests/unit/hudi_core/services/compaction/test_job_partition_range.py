@@ -25,6 +25,7 @@ from hudi_core.transaction.instant_generator import InstantClock
 from tests.support.golden_compactions import compact
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import TOKEN, Table
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.compaction.test_job_metadata import plan_all
 
 Golden = Callable[[str, str], GoldenCase]
@@ -32,7 +33,7 @@ PARTITION = "2024-01-01"
 QTY = column_id("qty") + partition_id(PARTITION)
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_a_write_that_began_before_the_compaction_widens_the_range_behind_it(golden: Golden, version: str) -> None:
     """Readers, Hudi's and ours, merge log files of the metadata table by the instants in their names, not by
     completion.

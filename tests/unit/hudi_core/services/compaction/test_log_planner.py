@@ -55,7 +55,7 @@ def begin_write(context: TableContext, instant: str) -> None:
         context.storage.write(context.active.path(instant, Action.DELTA_COMMIT, state), b"")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_planned_run_and_then_nothing_is_due(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
     before, rows = tree(table), read_rows(table)
@@ -146,7 +146,7 @@ def blocks_of(table: Path, log: tuple[str, LogFileName, bytes, str], *instants: 
     return sum(isinstance(block, LogBlock) and block.instant_time in instants for block in found)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_what_one_has_merged_is_taken_with_a_new_block_where_both_reach_the_threshold(
     golden: Golden, version: str
 ) -> None:
@@ -172,7 +172,7 @@ def test_what_one_has_merged_is_taken_with_a_new_block_where_both_reach_the_thre
     reason(table, {**ENABLED, BLOCKS: "1"})
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_what_a_budget_left_out_is_due_at_once(golden: Golden, version: str) -> None:
     """In version 9 as well, where delta commits are counted: a file slice in each plan, until all are merged."""
     table = golden(version, "mor_basic").table

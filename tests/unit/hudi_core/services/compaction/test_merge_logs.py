@@ -136,7 +136,7 @@ def read(
     return sorted((row for batch in batches for row in batch.to_pylist()), key=lambda row: str(row["id"]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.sampled_from(POLICIES),
     st.lists(write, min_size=1, max_size=6),

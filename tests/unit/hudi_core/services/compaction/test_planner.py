@@ -28,6 +28,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 from tests.support.table_requests import perform
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -61,7 +62,7 @@ def begin_write(context: TableContext, instant: str = LATER) -> None:
         context.storage.write(context.active.path(instant, Action.DELTA_COMMIT, state), b"")
 
 
-@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("folder", tiered(VERSIONS, ["6", "9"]))
 def test_planned_run_and_then_nothing_is_due(golden: Golden, folder: str) -> None:
     table = golden(folder, "mor_basic").table
     before, rows = tree(table), read_rows(table)
@@ -88,7 +89,7 @@ def test_planned_run_and_then_nothing_is_due(golden: Golden, folder: str) -> Non
     assert f"{COMMITS} is 1" in reason(table)
 
 
-@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("folder", tiered(VERSIONS, ["6", "9"]))
 def test_a_run_that_plans_first(golden: Golden, folder: str) -> None:
     table = golden(folder, "mor_basic").table
     rows = read_rows(table)
@@ -100,7 +101,7 @@ def test_a_run_that_plans_first(golden: Golden, folder: str) -> None:
     assert (again.instants, f"{COMMITS} is 1" in str(again.reason)) == ((), True)
 
 
-@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("folder", tiered(VERSIONS, ["9"]))
 def test_a_budget_makes_several_plans_of_one(golden: Golden, folder: str) -> None:
     """The largest part of logs first; the rest is due whatever the trigger says, to the next process as well."""
     table = golden(folder, "mor_basic").table
@@ -152,7 +153,7 @@ def test_a_file_group_of_a_pending_plan_is_not_planned_again(golden: Golden, nam
         ("PartitionRegexBased", "partition.path.regex", "nowhere", "in the 0 of 3 partitions that the strategy takes"),
     ],
 )
-@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("folder", tiered(VERSIONS, ["6", "9"]))
 def test_a_strategy_that_takes_nothing_is_named_with_its_option(
     golden: Golden, folder: str, name: str, option: str, value: str, how: str
 ) -> None:

@@ -22,6 +22,7 @@ from hudi_health.table import validate_metadata
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table, comparable
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -56,7 +57,7 @@ def differences(path: Path) -> list[str]:
     return [f"{item.partition_type}: {item.what}" for item in validate_metadata(HudiTable.open(str(path))).differences]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_what_hudi_planned_is_built_as_hudi_builds_it(golden: Golden, version: str) -> None:
     case = golden(version, "indexing_requested")
     ours, real, instant = Table(case.table), Table(case.after()), planned(case.table)

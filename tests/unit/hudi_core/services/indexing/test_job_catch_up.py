@@ -24,6 +24,7 @@ from hudi_core.transaction.owner import Owner
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.indexing.test_job import differences, planned, run
 from tests.unit.hudi_core.services.metadata.test_columns_concurrent_writers import BEATS, assert_said_once
 
@@ -65,7 +66,7 @@ def without_indexes(table: Path) -> None:
     drop_metadata(context_of(table), listed - {"files"}, OWNER)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_our_own_compaction_tells_an_index_that_is_being_built(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
@@ -115,7 +116,7 @@ def later_commit(table: Table) -> Callable[[], None]:
     return commit
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_a_commit_that_does_not_tell_the_index_is_caught_up(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
@@ -129,7 +130,7 @@ def test_a_commit_that_does_not_tell_the_index_is_caught_up(
     assert differences(case.table) == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_an_index_that_is_built_under_the_lock_is_not_published_without_it(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
@@ -162,7 +163,7 @@ def test_an_index_that_is_built_under_the_lock_is_not_published_without_it(
     assert differences(path) == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_every_partition_type_is_scheduled_and_built_at_once(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
     if "files" not in Table(table).config.metadata_partitions:
@@ -230,7 +231,7 @@ def test_an_indexing_says_at_once_for_whom_it_waits(
     assert_said_once(caplog, alive)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_a_living_writer_is_waited_for_as_long_as_the_options_say(golden: Golden, version: str) -> None:
     table = golden(version, "indexing_requested").table
     instant = planned(table)

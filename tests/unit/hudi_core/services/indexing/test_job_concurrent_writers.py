@@ -277,7 +277,7 @@ def update_in_place(table: Table) -> None:
         table.data.complete(instant, Action.DELTA_COMMIT, encode(metadata), later)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_a_commit_of_updates_has_nothing_to_say_to_the_record_index(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
@@ -294,7 +294,7 @@ def test_a_commit_of_updates_has_nothing_to_say_to_the_record_index(
     assert differences(table.path) == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_a_writer_that_dies_meanwhile_is_waited_for_until_its_heartbeat_expires(golden: Golden, version: str) -> None:
     table = golden(version, "indexing_requested").table
     instant = planned(table)

@@ -64,7 +64,7 @@ def roll_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int, *, befor
 
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("often", tiered(range(1, ATTEMPTS + 1), [1, ATTEMPTS]))
-@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_a_build_that_is_rolled_back_is_repeated(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, often: int, before: bool
 ) -> None:

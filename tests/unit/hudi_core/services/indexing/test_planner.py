@@ -18,6 +18,7 @@ from hudi_core.timeline.instant import Action
 from hudi_core.verbs.run import RunRequest
 from tests.support.golden_cleans import context_of
 from tests.support.metadata_records import Table
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.indexing.test_build_resize import RECORD_INDEX, Golden, counts, groups, plan
 from tests.unit.hudi_core.services.indexing.test_job import OWNER, differences, run
 
@@ -66,7 +67,7 @@ def test_a_global_index_does_not_become_partitioned_by_a_resize(golden: Golden) 
     assert counts(table) == {"record-index": 10}
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 def test_the_instant_is_before_the_latest_write_and_nobodys(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
     before = HudiTable.open(str(table)).timeline()

@@ -15,6 +15,7 @@ from tests.support.damaged_tables import DamagedTable, changed
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.compaction.test_job_partition_range import QTY, record
 from tests.unit.hudi_core.services.metadata.test_catch_up import findings, forget, update
 
@@ -40,7 +41,7 @@ def of_ranges(table: Table) -> list[Any]:
     return [item for item in findings(table) if item.partition_type.startswith(("partition_stats", "expr_index"))]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_what_later_commits_recorded_does_not_hide_the_rows(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
     (late,) = forget(table, 1)

@@ -38,6 +38,7 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.kill_points import killed_at_each_change
 from tests.support.metadata_records import Records, Table
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 OWNER = Owner.current("test")
@@ -161,7 +162,7 @@ def test_a_dropped_column_costs_its_definition_and_comes_back_without_a_read(gol
     assert findings(table) == []
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_old_ranges_of_a_dropped_column_rule_nothing_out(golden: Golden, version: str) -> None:
     """Writers record nothing of it any more, so that the range of a partition is outdated."""
     table = Table(golden(version, "mdt_all_mor").table)
@@ -239,7 +240,7 @@ def test_a_write_that_is_pending_all_the_while_keeps_its_rows(golden: Golden, ve
     assert findings(table) == []
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_a_pending_clean_comes_first(golden: Golden, version: str) -> None:
     table = Table(golden(version, "clean_requested_cow").table)
     create_metadata(context(table, {LIST: "id,name"}), ["column_stats"], LocalEngine(2), OWNER, 2)
@@ -267,7 +268,7 @@ def test_version_6_adds_beside_a_pending_clean(golden: Golden, tmp_path: Path) -
     assert findings(table) == []
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_a_restore_to_before_it_keeps_no_column_without_records(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mor_compaction_requested").table)
     drop_metadata(context(table), ["files"], OWNER)

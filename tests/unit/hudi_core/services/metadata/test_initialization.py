@@ -23,6 +23,7 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.metadata_records import Table
+from tests.support.tiers import tiered
 
 OWNER = Owner.current("test")
 KEY = "_hoodie_record_key"
@@ -48,7 +49,7 @@ def spoil(path: Path) -> int:
     return spoilt
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 def test_nothing_else_of_a_base_file_is_read(golden: Callable[[str, str], GoldenCase], version: str) -> None:
     table = Table(golden(version, "cow_basic").table)
     create_metadata(context_of(table.path, {}), ["record_index"], LocalEngine(1), OWNER, 1)
@@ -94,7 +95,7 @@ def test_version_6_gets_no_statistics_of_partitions(golden: Callable[[str, str],
         assert data_of(table) == before
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 @pytest.mark.parametrize("name", ["column_stats", "bloom_filters", "record_index"])
 def test_no_index_is_started_on_a_table_with_files_of_a_bootstrap(
     golden: Callable[[str, str], GoldenCase], version: str, name: str

@@ -29,6 +29,7 @@ from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Inje
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.metadata_table.initialize.test_exchange import groups_of, timeless, without_filters
 from tests.unit.hudi_core.services.metadata.test_columns_concurrent_writers import AT_ONCE, BEATS, at_work
 
@@ -133,7 +134,7 @@ def test_nothing_is_initialized_beside_an_indexing(golden: Golden, version: str)
 
 
 @pytest.mark.parametrize("name", ["files", "record_index"])
-@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "9"], ["6"]))
 def test_nothing_is_listed_when_another_writer_has_broken_the_lock(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, name: str
 ) -> None:
@@ -158,7 +159,7 @@ def test_nothing_is_listed_when_another_writer_has_broken_the_lock(
     assert validate_metadata(HudiTable.open(str(table.path))).is_clean
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 @pytest.mark.parametrize("name", ["record_index", "partition_stats"])
 def test_an_index_of_all_rows_does_not_begin_beside_a_write(golden: Golden, version: str, name: str) -> None:
     """A writer of Hudi 1.1 or later records its rows in the indexes that the table had when it began."""

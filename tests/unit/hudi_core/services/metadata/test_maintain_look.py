@@ -19,6 +19,7 @@ from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage
 from tests.support.golden_data import GoldenCase
 from tests.support.table_requests import nothing_to_do, perform
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 ONE = {"hoodie.clean.commits.retained": "1"}
@@ -51,7 +52,7 @@ def done(table: Path, request: Request) -> dict[str, Any]:
     return perform(open_context(table, dict(request.options)), request, LocalEngine(1), an_owner()).to_dict()
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 def test_an_update_of_the_metadata_table_is_looked_at(
     golden: Golden, version: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -16,6 +16,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
 from tests.support.overwrites import delete, overwrite, own_rows, put_source, within
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.compaction.test_job_partition_range import PARTITION, QTY, record
 
 Golden = Callable[[str, str], GoldenCase]
@@ -29,7 +30,7 @@ def pending_write(table: Table) -> str:
     return instant
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_an_overwrite_widens_the_range_behind_an_older_write(golden: Golden, tmp_path: Path, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
     early = pending_write(table)
@@ -43,7 +44,7 @@ def test_an_overwrite_widens_the_range_behind_an_older_write(golden: Golden, tmp
     assert after.range.least.value <= own <= after.range.greatest.value
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_nor_does_an_emptied_partition_lose_its_range(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
@@ -58,7 +59,7 @@ def test_nor_does_an_emptied_partition_lose_its_range(
     assert after.range.greatest.value >= 10**6
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_without_one_the_range_is_replaced(golden: Golden, tmp_path: Path, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
     rows = own_rows(table.path, within(read_rows(table.path), PARTITION)).slice(0, 1)

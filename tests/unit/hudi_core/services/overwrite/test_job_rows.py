@@ -13,11 +13,12 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import commit_of, overwrite, own_rows, places, put_source
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
 
-@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "9"], ["9"]))
 def test_a_partition_becomes_files_of_the_size_that_is_asked_for(golden: Golden, tmp_path: Path, version: str) -> None:
     table = golden(version, "cow_basic").table
     before = read_rows(table)

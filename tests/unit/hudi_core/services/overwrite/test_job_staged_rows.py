@@ -22,6 +22,7 @@ from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, places, put_source
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -86,7 +87,7 @@ def test_a_file_that_is_gone_is_missed(golden: Golden) -> None:
     assert places(read_rows(table)) == places(rows)
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 @pytest.mark.parametrize("by", REQUESTS)
 def test_a_write_beside_the_query_is_not_lost(golden: Golden, tmp_path: Path, version: str, by: str) -> None:
     """The new rows may have been made of the old ones, as in a query of the table itself."""
@@ -102,7 +103,7 @@ def test_a_write_beside_the_query_is_not_lost(golden: Golden, tmp_path: Path, ve
     assert put(table, Slow(rows, lambda: None), by) == rows.num_rows
 
 
-@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "9"], ["9"]))
 def test_a_service_beside_the_query_keeps_its_rows(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
     rows = own_rows(table, read_rows(table))

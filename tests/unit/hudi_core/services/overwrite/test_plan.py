@@ -25,6 +25,7 @@ from tests.support.changed_tables import an_owner, begin_like_a_bucket, choose_p
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import BUCKETS, delete, overwrite, own_rows, put_source, within
 from tests.support.table_invariants import pending_instants, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -49,7 +50,7 @@ def test_unknown_partitions_are_bad_input(golden: Golden) -> None:
         delete(table, "nowhere")
 
 
-@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "9"], ["9"]))
 @pytest.mark.parametrize("first", ["US", "US/CA"])
 def test_no_partition_comes_below_another(golden: Golden, tmp_path: Path, version: str, first: str) -> None:
     """Listings end at a partition, so that the rows of the lower one would be lost."""
@@ -74,7 +75,7 @@ def test_no_partition_comes_below_another(golden: Golden, tmp_path: Path, versio
     overwrite(table, given)
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 def test_a_deletion_needs_no_payload_class(golden: Golden, version: str) -> None:
     """No row is merged for it; the rows of a source go through the class, which decides about deletes."""
     table = golden(version, "mor_basic").table
@@ -120,7 +121,7 @@ def test_rows_outside_of_the_named_partitions_are_bad_input(golden: Golden, tmp_
         overwrite(table, given, partitions=(names[0], *names[2:]))
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
 @pytest.mark.parametrize("case", ["mor_compaction_requested", "clustering_requested_cow", "log_compaction_requested"])
 def test_hudi_18830_pending_table_services_are_conflicts(golden: Golden, version: str, case: str) -> None:
     """Both would replace a file group."""
@@ -226,7 +227,7 @@ def test_copies_are_independent(golden: Golden, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["one of two", "alone in what is replaced"])
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
 def test_a_file_group_that_begins_like_a_bucket_by_chance(
     golden: Golden, tmp_path: Path, version: str, alone: bool
 ) -> None:

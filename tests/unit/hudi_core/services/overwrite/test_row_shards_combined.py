@@ -24,6 +24,7 @@ from hudi_core.storage.local import LocalStorage
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, put_source
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 COMBINE = {"hoodie.combine.before.insert": "true"}
@@ -37,7 +38,7 @@ def doubled(rows: pa.Table, column: str, by: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
 def test_the_row_with_the_greatest_ordering_value_stays(
     golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
@@ -99,7 +100,7 @@ def test_a_large_partition_has_a_key_in_one_of_its_files(golden: Golden, tmp_pat
     assert Counter(read_keys(read_rows(table))) == Counter(read_keys(rows))
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_partitions_of_one_row_each(golden: Golden, tmp_path: Path, version: str, count: int) -> None:
     table = golden(version, "cow_basic").table
@@ -143,7 +144,7 @@ def test_what_is_not_simply_the_newest_is_refused(
         overwrite(table, given, {**COMBINE, name: value})
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 def test_rows_are_ordered_by_decimals(golden: Golden, tmp_path: Path, version: str) -> None:
     """Those of the greatest precision are wider on the way than a column of theirs (ordering_values.OrderingColumn)."""
     table = golden(version, "types_cow").table

@@ -21,7 +21,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import commit_of, overwrite, own_rows, put_source
+from tests.support.overwrites import commit_of, overwrite, own_rows
 from tests.support.table_invariants import read_rows
 from tests.support.tiers import tiered
 
@@ -134,14 +134,16 @@ def test_an_uncompressed_source_becomes_files_of_the_size_that_is_asked_for(
     }
     # So far its files have some rows and filters of 430 KB.
     monkeypatch.setattr(row_size, "_LEAST_FILE" if by == "commits" else "_LEAST_COLUMNS", 50_000)
-    first = overwrite(table, put_source(rows, tmp_path), options, whole_table=True)
+    given = [tmp_path / name for name in ("packed", "plain")]
+    for folder in given:
+        folder.mkdir()
+    pq.write_table(rows.replace_schema_metadata(None), given[0] / "rows.parquet")
+    pq.write_table(rows, given[1] / "rows.parquet", compression="none", use_dictionary=False)
+    first = overwrite(table, given[0], options, whole_table=True)
     (whole,) = commit_of(table, first.instant).write_stats()
-    given = tmp_path / "plain"
-    given.mkdir()
-    pq.write_table(rows, given / "rows.parquet", compression="none", use_dictionary=False)
-    assert (given / "rows.parquet").stat().st_size > 10 * whole.file_size_in_bytes
+    assert (given[1] / "rows.parquet").stat().st_size > 10 * whole.file_size_in_bytes
     size = whole.file_size_in_bytes // 3
-    done = overwrite(table, given, {**options, "hoodie.parquet.max.file.size": str(size)}, whole_table=True)
+    done = overwrite(table, given[1], {**options, "hoodie.parquet.max.file.size": str(size)}, whole_table=True)
     sizes = [stat.file_size_in_bytes for stat in commit_of(table, done.instant).write_stats()]
     # Filter and footer are not among the bytes at which a file ends.
     assert 2 <= len(sizes) <= 4

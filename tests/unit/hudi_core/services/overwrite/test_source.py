@@ -22,6 +22,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import commit_of, overwrite, own_rows, put_source
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -93,7 +94,7 @@ def test_a_folder_of_a_hudi_table_is_no_source(golden: Golden, where: str) -> No
 
 
 @pytest.mark.parametrize("coded", [True, False])
-@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "9"], ["9"]))
 def test_views_are_texts_as_any(golden: Golden, tmp_path: Path, version: str, coded: bool) -> None:
     """With pages of a dictionary and without, also in keys and partition columns."""
     table = golden(version, "types_cow").table
@@ -124,7 +125,7 @@ def refused(table: Path, rows: pa.Table, scratch: Path, kind: type[Exception], m
     assert names(table) == before, "nothing is written after bad input"
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 def test_a_dropped_column_that_the_schema_names_is_read_once(golden: Golden, tmp_path: Path, version: str) -> None:
     """As Hudi's row writer leaves it there. The table's schema stays; files have no such column."""
     table = golden(version, "drop_partition_columns").table

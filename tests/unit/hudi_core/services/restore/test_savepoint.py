@@ -19,6 +19,7 @@ from tests.support.changed_tables import an_owner, data_files, leftovers, open_c
 from tests.support.counting_storage import CountingStorage
 from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -103,7 +104,7 @@ def test_a_cleaned_commit_cannot_be_saved(golden: Golden, version: str) -> None:
     assert savepoint_list(context) == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("kind", [LockError, StorageError, FormatError])
 def test_a_creation_that_failed_leaves_nothing(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, kind: type[HudiError]

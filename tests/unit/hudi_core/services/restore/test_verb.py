@@ -12,6 +12,7 @@ from hudi_core.services.restore.verb import RestoreResult, restore
 from hudi_core.timeline.actions.rollback import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import an_owner, data_files, leftovers, open_context
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.restore.test_job import VERSIONS, Golden
 
 
@@ -75,7 +76,7 @@ def test_a_pending_restore_of_an_old_hudi_is_for_that_hudi_to_finish(golden: Gol
         restore(context, target.requested_time, an_owner())
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("left", [100, None])
 def test_a_restore_whose_requested_file_was_damaged_later_is_in_nothings_way(
     golden: Golden, version: str, left: int | None

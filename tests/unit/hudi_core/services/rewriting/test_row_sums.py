@@ -17,6 +17,7 @@ from tests.support.golden_clusterings import SORT_COLUMNS, cluster, plan_of_all
 from tests.support.golden_compactions import compact, planned
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import assert_metadata_true, pending_instants
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 FULL = {"airflow_hudi.verify": "full"}
@@ -39,7 +40,7 @@ def test_sums_wrap() -> None:
     assert RowSum(1, 2**64 - 1).plus(RowSum(2, 3)) == RowSum(3, 2)
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
 @pytest.mark.parametrize("preserves", [True, False])
 def test_a_clustering_is_proved(golden: Golden, version: str, preserves: bool) -> None:
     table = golden(version, "mdt_all_mor").table
@@ -49,14 +50,14 @@ def test_a_clustering_is_proved(golden: Golden, version: str, preserves: bool) -
 
 
 @pytest.mark.parametrize("case", ["mor_compaction_requested", "payload_partial_update"])
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
 def test_a_compaction_is_proved(golden: Golden, version: str, case: str) -> None:
     table = golden(version, case).table
     assert compact(table, FULL).state == "completed"
 
 
 @pytest.mark.parametrize("service", ["clustering", "compaction"])
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
 def test_a_row_that_is_changed_stops_it(
     golden: Golden, version: str, service: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from hudi_core.view.file_group import FileSlice
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -54,7 +55,7 @@ def planned(item: FileSlice) -> ClusteringSlice:
     return ClusteringSlice(item.file_group.partition, item.file_group.file_id, base, names)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("case", ["clustered_mor", "mor_log_only", "cow_basic"])
 def test_rows_are_those_of_a_query(golden: Golden, version: str, case: str) -> None:
     table = golden(version, case).table
@@ -127,7 +128,7 @@ def test_log_files_are_not_left_out_where_there_are_no_rules(golden: Golden) -> 
                 assert list(rows.batches())
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_of_rows_with_one_key_the_logs_change_the_first(golden: Golden, version: str) -> None:
     """As in queries, in version 6 as well, where a compaction changes both."""
     table = golden(version, "mor_basic").table

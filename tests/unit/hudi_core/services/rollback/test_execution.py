@@ -24,11 +24,16 @@ from tests.support.changed_tables import (
 )
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.rollback.test_job import VERSIONS, Golden
 
 
 @pytest.mark.parametrize(
-    ("version", "name"), [("6", "cow_basic"), ("6", "mor_basic"), ("8", "mor_basic"), ("9", "mor_basic")]
+    ("version", "name"),
+    tiered(
+        [("6", "cow_basic"), ("6", "mor_basic"), ("8", "mor_basic"), ("9", "mor_basic")],
+        [("6", "cow_basic"), ("9", "mor_basic")],
+    ),
 )
 @pytest.mark.parametrize("is_named", [False, True])
 def test_a_write_that_completes_after_its_rollback_was_planned_stays(

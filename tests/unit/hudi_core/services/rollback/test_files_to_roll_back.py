@@ -20,13 +20,14 @@ from tests.support.golden_data import GoldenCase
 from tests.support.pending_operations import clustering_plan
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
 LISTED = {"hoodie.rollback.using.markers": "false"}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("name", ["failed_inflight_mor", "failed_inflight_cow"])
 def test_markers_and_listing_find_the_same(golden: Golden, version: str, name: str) -> None:
     by_markers, by_listing, without = (

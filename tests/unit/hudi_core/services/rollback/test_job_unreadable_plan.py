@@ -24,6 +24,7 @@ from tests.support.hudictl_runner import hudictl
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import eager
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -39,7 +40,7 @@ def leave(table: Path, kind: str) -> None:
         left_file(table, active, state=State.INFLIGHT)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_services_go_on(golden: Golden, version: str, kind: str) -> None:
     table = golden(version, "mor_compaction_requested").table
@@ -59,7 +60,7 @@ def test_the_services_go_on(golden: Golden, version: str, kind: str) -> None:
     assert_same_rows(read_rows(table), rows)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "command", [["rollback"], ["rollback", "--instant", LATE], ["run", "rollback"], ["unschedule", LATE]], ids=" ".join
@@ -111,7 +112,7 @@ def test_a_young_one_is_left_alone_unless_it_is_named(golden: Golden) -> None:
     assert current_claim(context.storage, LATE) is None
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("kind", ["empty", "inflight"])
 def test_one_of_the_metadata_table_stops_nothing_and_goes_with_an_update(
     golden: Golden, version: str, kind: str

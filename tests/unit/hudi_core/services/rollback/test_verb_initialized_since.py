@@ -23,6 +23,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import dead_process
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -40,7 +41,7 @@ def rebuild(table: Path, names: frozenset[str]) -> None:
     create_metadata(open_context(table), names, LocalEngine(1), an_owner(), 3)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize("name", ["record_index", "files"])
 def test_refused_before_anything_is_written(golden: Golden, version: str, name: str) -> None:
     """A record index that began behind a delete has no record of the rows that come back (found here: 15 of 112
@@ -62,7 +63,7 @@ def test_refused_before_anything_is_written(golden: Golden, version: str, name: 
     assert_metadata_true(table)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_checked_again_when_the_rollback_begins(golden: Golden, version: str) -> None:
     """It was only planned when the index began; version 6 begins none beside it."""
     table = golden(version, "mdt_all_mor").table
@@ -84,7 +85,7 @@ def test_checked_again_when_the_rollback_begins(golden: Golden, version: str) ->
     assert_metadata_true(table)
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 @pytest.mark.parametrize("name", ["record_index", "bloom_filters"])
 def test_what_begins_while_the_commit_is_rolled_back_holds_nothing_of_it(
     golden: Golden, version: str, name: str
@@ -139,7 +140,7 @@ def test_a_commit_that_the_metadata_table_has_compacted(golden: Golden, version:
     assert_metadata_true(table)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_a_write_that_failed_is_in_no_index_that_began_beside_it(golden: Golden, version: str) -> None:
     table = golden(version, "failed_inflight_mor").table
     context = open_context(table)
