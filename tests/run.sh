@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of `make test`: nine parts in a queue, four at a time, so that the machine is not idle while one part waits.
+# The tests of `make test`: ten parts in a queue, four at a time, so that the machine is not idle while one part waits.
 # The two longest go first, and the others give way to them. The unit tests of hudi_core and hudi_health that are not
 # slow run under coverage, all others without it. A skipped test is a failure: a missing part gets installed, not passed
 # over. Markers name the other tiers (docs/internals/testing.md).
@@ -15,7 +15,7 @@ part() { # name, options and paths
     local name="$1" code niceness=5 chosen="not conformance and not soak" TIMEFORMAT="%R %U %S"
     shift
     case "$name" in
-    interop) niceness=0 ;;
+    torture) niceness=0 ;;
     inside) niceness=0 chosen="not slow and $chosen" ;;
     slow) chosen="slow and $chosen" ;;
     esac
@@ -32,11 +32,12 @@ elsewhere="$(printf -- ' --ignore=tests/%s' $others)"
 export elsewhere
 
 xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'
-interop tests/interop tests/torture
+torture tests/torture
 inside -p tests.support.coverage_plugin tests/unit/hudi_core tests/unit/hudi_health
-airflow tests/airflow
+interop tests/interop
 contract tests/contract
 others tests $elsewhere
+airflow tests/airflow
 hostile tests/fuzz tests/hostile
 golden tests/golden
 faults tests/faults
@@ -47,6 +48,6 @@ tested=$?
 
 python -m tests.support.coverage_plugin "$COVERAGE_JSON" 97
 covered=$?
-python -m tests.support.junit_report "$scratch"/{inside,slow,others,golden,faults,contract,hostile,interop,airflow}.xml
+python -m tests.support.junit_report "$scratch"/{inside,slow,others,golden,faults,contract,hostile,interop,torture,airflow}.xml
 counted=$?
 exit $((tested || covered || counted))

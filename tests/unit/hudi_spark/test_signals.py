@@ -28,11 +28,20 @@ def ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def take_interrupts() -> None:
+    """As in the foreground, also where the tests run in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(
     ("number", "code", "before"),
-    [(signal.SIGTERM, 143, None), (signal.SIGINT, 130, None), (signal.SIGTERM, 143, ignore_interrupts)],
+    [
+        (signal.SIGTERM, 143, take_interrupts),
+        (signal.SIGINT, 130, take_interrupts),
+        (signal.SIGTERM, 143, ignore_interrupts),
+    ],
 )
-def test_a_signal_lets_the_run_clean_up(number: signal.Signals, code: int, before: Callable[[], None] | None) -> None:
+def test_a_signal_lets_the_run_clean_up(number: signal.Signals, code: int, before: Callable[[], None]) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, preexec_fn=before
     ) as process:

@@ -151,7 +151,7 @@ def test_the_lock_of_a_process_that_is_provably_dead_is_taken_at_once(client: Cl
 
 
 def test_answers_that_were_lost_are_seen_through(client: Client) -> None:
-    lock = lock_of(client, lease_ms=3000)
+    lock = lock_of(client, lease_ms=1800)
     client.script["put_item"] = ["lost"]
     client.script["update_item"] = ["lost", "refused", "lost"]
     lock.acquire()
