@@ -1,12 +1,15 @@
 """Where the time of `make test` goes: `python -m benchmarks.suite` runs it in a fresh clone of the last commit. Stores
 benchmarks/results/suite.json.
 
-Seconds of wall time: of all; of the set-up; of each part of the tests (tests/run.sh; four run side by side), with its
-seconds of CPU; and of the tests of each file, with what they set up. Ends as `make test` ends.
+Seconds of wall time of each run: of all; of the set-up; of each part of the tests (tests/run.sh; four run side by side)
+with its seconds of CPU. Of the last idle run also the seconds of the tests of each file, with what they set up. With
+`--busy 2` two processes are busy meanwhile. Ends as `make test` ends.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import re
 import subprocess
@@ -39,8 +42,16 @@ def summary(output: str, reports: Path) -> dict[str, Any]:
     return parts
 
 
+def busy(count: int) -> list[subprocess.Popen[bytes]]:
+    """Processes that take a core each."""
+    return [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+
+
 def main() -> int:
     """Sets a clone up, then runs its lint and tests."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--busy", type=int, default=0, help="processes that compute beside the tests")
+    beside = parser.parse_args().busy
     with tempfile.TemporaryDirectory() as scratch:
         clone, reports = Path(scratch) / "clone", Path(scratch) / "reports"
         reports.mkdir()
@@ -50,12 +61,18 @@ def main() -> int:
         started = time.monotonic()
         subprocess.run(["make", f"{clone}/.venv/.done"], cwd=clone, env=environment, check=True)
         set_up = round(time.monotonic() - started)
+        others = busy(beside)
         run = subprocess.run(["make", "test"], cwd=clone, env=environment, stdout=subprocess.PIPE, text=True)
+        for process in others:
+            process.kill()
         seconds = round(time.monotonic() - started)
         print(run.stdout)
         parts = summary(run.stdout, reports)
-    stored = {"machine": machine(), "commit": head_commit(), "seconds": seconds, "set_up_seconds": set_up}
-    store(RESULTS, {**stored, "parts": parts})
+    before = json.loads(RESULTS.read_text())
+    short = {name: {key: part[key] for key in part if key != "files"} for name, part in parts.items()}
+    one = {"commit": head_commit(), "busy": beside, "seconds": seconds, "set_up_seconds": set_up, "parts": short}
+    files = {name: part["files"] for name, part in parts.items()} if not beside else before["files"]
+    store(RESULTS, {"machine": machine(), "runs": [*before["runs"], one], "files": files})
     return run.returncode
 
 

@@ -48,6 +48,7 @@ tested=$?
 
 python -m tests.support.coverage_plugin "$COVERAGE_JSON" 97
 covered=$?
-python -m tests.support.junit_report "$scratch"/{inside,slow,others,golden,faults,contract,hostile,interop,torture,airflow}.xml
+python -m tests.support.junit_report \
+    "$scratch"/{torture,inside,interop,contract,others,airflow,hostile,golden,faults,slow}.xml
 counted=$?
 exit $((tested || covered || counted))

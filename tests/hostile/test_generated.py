@@ -21,7 +21,7 @@ from tests.support.tiers import tiered
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("first", "count"), tiered([(0, 150), (150, 350)], [(0, 150)]))
+@pytest.mark.parametrize(("first", "count"), tiered([(0, 100), (100, 400)], [(0, 100)]))
 def test_five_hundred_hostile_tables(first: int, count: int) -> None:
     found = run_apart(first, count)
     assert found["runs"] == count

@@ -28,7 +28,8 @@ def found(hudi: RealHudi, table: StaleTable, predicates: list[str]) -> list[bool
     return [answer["same"] for answer in answers]
 
 
-@pytest.mark.parametrize("name", tiered(["narrow_v8", "overtaken_v8"], ["narrow_v8"]))
+@pytest.mark.conformance
+@pytest.mark.parametrize("name", ["narrow_v8", "overtaken_v8"])
 def test_narrow_ranges(stale: Stale, hudi_1_0: RealHudi, name: str) -> None:
     table = stale(name)
     assert found(hudi_1_0, table, AMOUNTS) == [False, False, True]

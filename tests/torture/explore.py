@@ -11,17 +11,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from tests.support.peak_memory import anonymous
 from tests.torture.generate import program
 from tests.torture.minimise import minimised
 from tests.torture.program import Program, Step
 from tests.torture.results import Run
-from tests.torture.session import Judges, Outcome, run
+from tests.torture.session import EVERY_STEP, Judges, Outcome, Readers, run
 
 ROOT = Path(__file__).parents[2]
 
 
+HUDI: Final = Readers(0, EVERY_STEP.hudi)
 MOST_BYTES = 4 << 30
 """Of this process, which reads tables of some hundred rows. One run took 21 GiB (tests/memory/test_footers.py)."""
 
@@ -75,7 +77,7 @@ def fails_without_us(judges: Judges, outcome: Outcome) -> bool:
     kind, wrong_rows = outcome.failure.kind, outcome.failure.kind.startswith("ours snapshot")
     if not wrong_rows and not kind.startswith(("hudi ", "validate ")):
         return False
-    again = run(judges, _shortened(outcome).without_ours(), we_read=not wrong_rows).failure
+    again = run(judges, _shortened(outcome).without_ours(), readers=HUDI if wrong_rows else EVERY_STEP).failure
     return again is not None and again.kind == ("hudi snapshot" if wrong_rows else kind)
 
 

@@ -24,10 +24,20 @@ from tests.torture.model import Model
 from tests.torture.our_commands import Situation
 from tests.torture.program import Command, Program, Service, Step, Write
 
-HUDI_READS_EVERY: Final = 5
 DEFECT: Final = "this is a defect of hudictl"
 NOT_ALLOWED: Final = ("TimelineError",)
 """Errors with exit code 1 that say that the table's state does not allow the action."""
+
+
+@dataclass(frozen=True)
+class Readers:
+    """After how many steps we read the table (0: never), and real Hudi does. Both read it at the end."""
+
+    ours: int
+    hudi: int
+
+
+EVERY_STEP: Final = Readers(1, 5)
 
 
 @dataclass
@@ -77,15 +87,15 @@ def run(
     may_go_on: Callable[[], bool] = lambda: True,
     keep: Path | None = None,
     *,
-    we_read: bool = True,
+    readers: Readers = EVERY_STEP,
 ) -> Outcome:
     """Does the steps of a program on a fresh table until one fails, or `may_go_on` is false before one.
 
-    The table is left in the folder `keep`, which must not exist, or removed. With `we_read` false only real Hudi reads.
+    The table is left in the folder `keep`, which must not exist, or removed.
     """
     with _folder() if keep is None else nullcontext(keep) as folder:
         folder.mkdir(parents=True, exist_ok=True)
-        return _Run(judges, program, folder / "table", we_read).outcome(may_go_on)
+        return _Run(judges, program, folder / "table", readers).outcome(may_go_on)
 
 
 @contextmanager
@@ -98,8 +108,8 @@ def _folder() -> Iterator[Path]:
 
 
 class _Run:
-    def __init__(self, judges: Judges, program: Program, base: Path, we_read: bool) -> None:
-        self.judges, self.program, self.base, self.we_read = judges, program, base, we_read
+    def __init__(self, judges: Judges, program: Program, base: Path, readers: Readers) -> None:
+        self.judges, self.program, self.base, self.readers = judges, program, base, readers
         self.model = Model(program.table)
         self.result = Outcome(program)
         self.checks = Checks(program, self.result.counts)
@@ -121,9 +131,10 @@ class _Run:
                 now = Situation.of(self.base, self.model)
                 self._compare_instants(now)
                 dice = random.Random(f"{self.program.seed}-{step}")
-                if self.we_read:
+                last = step is self.program.steps[-1]
+                if self.readers.ours and (last or number % self.readers.ours == 0):
                     self.checks.ours(now, dice)
-                if number % HUDI_READS_EVERY == 0 or step is self.program.steps[-1]:
+                if last or number % self.readers.hudi == 0:
                     filters = self.filters_by_hudi and not self.result.counts.known
                     self.checks.theirs(self.hudi, now, dice, filters=filters)
         except Mismatch as wrong:
