@@ -8,7 +8,6 @@ output and a line with its exit code.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import importlib
 import json
 import multiprocessing
@@ -21,6 +20,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+
+from tests.support.line_server import LineServer
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 600
@@ -39,14 +40,10 @@ def run_program(
     """The output of the function `main` of a module, which gets the words, in that environment. It must end well. Each
     function of `when` is called once its text is in the output.
     """
-    server = _server(environment["AIRFLOW_HOME"])
-    assert server.stdin is not None
-    assert server.stdout is not None
-    server.stdin.write(json.dumps([program, list(words), dict(environment)]) + "\n")
-    server.stdin.flush()
+    answer = _server(environment["AIRFLOW_HOME"]).ask(json.dumps([program, list(words), dict(environment)]))
     output: list[str] = []
     waiting = dict(when or {})
-    for line in server.stdout:
+    for line in answer:
         if line.startswith(ENDED):
             assert line == f"{ENDED}0\n", "".join([*output, line])[-8000:]
             return "".join(output)
@@ -57,26 +54,11 @@ def run_program(
 
 
 @lru_cache
-def _server(home: str) -> subprocess.Popen[str]:
-    """The process of the Airflow of that home; it ends with this one."""
+def _server(home: str) -> LineServer:
+    """The process of the Airflow of that home."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
-    server = subprocess.Popen(
-        [sys.executable, "-m", "tests.airflow.airflow_forks"],
-        cwd=ROOT,
-        env={**clean, "AIRFLOW_HOME": home, "AIRFLOW__CORE__LOAD_EXAMPLES": "False"},
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    atexit.register(_end, server)
-    return server
-
-
-def _end(server: subprocess.Popen[str]) -> None:
-    assert server.stdin is not None
-    server.stdin.close()
-    server.wait(60)
+    environment = {**clean, "AIRFLOW_HOME": home, "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+    return LineServer("tests.airflow.airflow_forks", environment, stderr=subprocess.STDOUT)
 
 
 def _serve() -> None:

@@ -28,6 +28,7 @@ from hudi_core.errors import (
     StorageNotFoundError,
     UnsupportedVersionError,
 )
+from tests.contract.tasks_by_value import engine_for_tasks_of
 
 pytestmark = pytest.mark.spark
 
@@ -61,20 +62,10 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     if request.param == "processes":
         yield request.getfixturevalue("processes")
         return
-    spark = request.getfixturevalue("spark")
-    from pyspark import cloudpickle
-
-    from hudi_spark.engine import SparkEngine
-
-    # Executors cannot import the tests, so this module's tasks travel by value; the engine's own code travels by
-    # reference.
-    module = sys.modules[__name__]
-    cloudpickle.register_pickle_by_value(module)
-    yield SparkEngine(spark)
-    cloudpickle.unregister_pickle_by_value(module)
+    with engine_for_tasks_of(__name__, request.getfixturevalue("spark")) as of_spark:
+        yield of_spark
 
 
-# Executors have no names but the built-in ones to read these annotations with: the classes travel by value.
 @dataclass(frozen=True)
 class Unit:
     n: int = 0

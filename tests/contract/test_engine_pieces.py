@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,24 +9,21 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
 
 from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_rows
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.services.clustering.sorted_groups import SortUnit
 from hudi_core.services.overwrite.row_shards import RowsUnit
 from hudi_spark.engine import MAX_RECORDS, SparkEngine
+from tests.contract.tasks_by_value import engine_for_tasks_of
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
 def engine(spark: Any) -> Iterator[SparkEngine]:
-    """Executors cannot import the tests, so this module's tasks travel by value."""
-    module = sys.modules[__name__]
-    cloudpickle.register_pickle_by_value(module)
-    yield SparkEngine(spark)
-    cloudpickle.unregister_pickle_by_value(module)
+    with engine_for_tasks_of(__name__, spark) as of_spark:
+        yield of_spark
 
 
 @dataclass(frozen=True)

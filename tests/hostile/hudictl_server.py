@@ -6,10 +6,8 @@ A process of its own, since that of the tests has threads, which a fork would cu
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.hostile.forked import Ended, prepare, run_forked
+from tests.support.line_server import LineServer
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,12 +23,9 @@ ROOT = Path(__file__).parents[2]
 def hudictl(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> Ended:
     """`hudictl` with these arguments, under the limits of forked.py."""
     server = _server()
-    assert server.stdin is not None
-    assert server.stdout is not None
-    server.stdin.write(json.dumps([[str(argument) for argument in arguments], dict(environment or {})]) + "\n")
-    server.stdin.flush()
-    answer = server.stdout.readline()
-    assert answer, f"the server of hudictl ended with {server.wait(60)}"
+    words = [[str(argument) for argument in arguments], dict(environment or {})]
+    answer = server.ask(json.dumps(words)).readline()
+    assert answer, f"the server of hudictl ended with {server.process.wait(60)}"
     return Ended(**json.loads(answer))
 
 
@@ -40,19 +36,8 @@ def in_environment(**variables: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=1)
-def _server() -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.hostile.hudictl_server"]
-    server = subprocess.Popen(
-        command, cwd=ROOT, env=in_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    atexit.register(_end, server)
-    return server
-
-
-def _end(server: subprocess.Popen[str]) -> None:
-    assert server.stdin is not None
-    server.stdin.close()
-    server.wait(60)
+def _server() -> LineServer:
+    return LineServer("tests.hostile.hudictl_server", in_environment())
 
 
 def _serve() -> None:
