@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.torture.generate import BY_VERSIONS, ONE_DELTA, PAYLOAD, SMALL, SWITCHES
+from tests.torture.generate import BY_VERSIONS, ON_ITS_OWN, ONE_DELTA, SMALL, SWITCHES, ordering, switched
 from tests.torture.program import Command, Program, Service, Step, TableShape, Write
 
 WRITERS: Final = {"6": "0.15.0", "8": "1.0.2", "9": "1.2.0"}
@@ -130,15 +130,7 @@ class _Steps:
         return Command(verb, pick, arguments, {**self.kept, **options})
 
     def _options(self) -> dict[str, str]:
-        by_writer = (
-            {"hoodie.datasource.write.payload.class": f"{PAYLOAD}DefaultHoodieRecordPayload"}
-            if self.version == "6"
-            else {
-                "hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING",
-                "hoodie.write.table.version": self.version,
-                "hoodie.write.auto.upgrade": "false",
-            }
-        )
+        pinned = {"hoodie.write.table.version": self.version, "hoodie.write.auto.upgrade": "false"}
         return {
             "hoodie.table.name": "every_service",
             "hoodie.datasource.write.table.type": "MERGE_ON_READ" if self.on_read else "COPY_ON_WRITE",
@@ -146,15 +138,12 @@ class _Steps:
             "hoodie.datasource.write.partitionpath.field": "part",
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.hive_style_partitioning": "true",
-            "hoodie.compact.inline": "false",
-            "hoodie.clean.automatic": "false",
-            "hoodie.archive.automatic": "false",
+            **ON_ITS_OWN,
             "hoodie.embed.timeline.server": "false" if self.version == "6" else "true",
-            **{f"hoodie.{name}.shuffle.parallelism": "1" for name in ("insert", "upsert", "delete", "bulkinsert")},
+            **ordering(self.version, event_time=True),
             "hoodie.index.type": "RECORD_INDEX",
-            "hoodie.metadata.enable": "true",
-            **{name: str(index in INDEXES).lower() for index, names in SWITCHES.items() for name in names},
+            **switched(INDEXES),
             "hoodie.metadata.record.index.min.filegroup.count": "2",
             "hoodie.metadata.compact.max.delta.commits": "3",
-            **by_writer,
+            **({} if self.version == "6" else pinned),
         }

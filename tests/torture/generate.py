@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from tests.torture.our_commands import VERBS
@@ -102,6 +102,29 @@ COMMANDS: Final = {
 }
 assert COMMANDS.keys() == VERBS.keys()
 STEPS: Final = 24
+ON_ITS_OWN: Final = {
+    "hoodie.compact.inline": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    **{f"hoodie.{name}.shuffle.parallelism": "1" for name in ("insert", "upsert", "delete", "bulkinsert")},
+}
+"""Options of a write in one task that runs no service."""
+
+
+def ordering(version: str, event_time: bool) -> dict[str, str]:
+    """Options of a table whose newest row of a key is that of the latest event, or of the latest commit."""
+    if version == "6":
+        chosen = "DefaultHoodieRecordPayload" if event_time else "OverwriteWithLatestAvroPayload"
+        return {"hoodie.datasource.write.payload.class": PAYLOAD + chosen}
+    return {"hoodie.write.record.merge.mode": f"{'EVENT' if event_time else 'COMMIT'}_TIME_ORDERING"}
+
+
+def switched(indexes: Collection[str]) -> dict[str, str]:
+    """Options of a writer that keeps these partitions of the metadata table and no others."""
+    chosen = {"hoodie.metadata.enable": "true" if indexes else "false"}
+    for index, names in SWITCHES.items():
+        chosen |= dict.fromkeys(names, "true" if index in indexes else "false")
+    return chosen
 
 
 def program(version: str, seed: int, steps: int = STEPS) -> Program:
@@ -139,13 +162,10 @@ class _Maker:
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}",
             "hoodie.datasource.write.hive_style_partitioning": dice.choice(["true", "false"]),
-            "hoodie.compact.inline": "false",
-            "hoodie.clean.automatic": "false",
-            "hoodie.archive.automatic": "false",
+            **ON_ITS_OWN,
             # 1.2.0 fails on several partitions of a metadata table without its timeline server.
             "hoodie.embed.timeline.server": "false" if self.writer == "0.15.0" else "true",
-            **{f"hoodie.{name}.shuffle.parallelism": "1" for name in ("insert", "upsert", "delete", "bulkinsert")},
-            **self._ordering(event_time),
+            **ordering(self.version, event_time),
             **self._metadata(indexes),
             "hoodie.index.type": dice.choice(["SIMPLE", "SIMPLE", "BLOOM", "GLOBAL_SIMPLE", *self._by_record(indexes)]),
             **dice.choice([{}, {"hoodie.parquet.small.file.limit": "0"}]),
@@ -157,12 +177,6 @@ class _Maker:
             options |= {"hoodie.write.table.version": self.version, "hoodie.write.auto.upgrade": "false"}
         return TableShape(on_read, event_time, partitions, dice.random() < 0.3, indexes, options)
 
-    def _ordering(self, event_time: bool) -> dict[str, str]:
-        if self.version == "6":
-            chosen = "DefaultHoodieRecordPayload" if event_time else "OverwriteWithLatestAvroPayload"
-            return {"hoodie.datasource.write.payload.class": PAYLOAD + chosen}
-        return {"hoodie.write.record.merge.mode": f"{'EVENT' if event_time else 'COMMIT'}_TIME_ORDERING"}
-
     def _indexes(self) -> tuple[str, ...]:
         if self.dice.random() < 0.15:
             return ()
@@ -172,10 +186,7 @@ class _Maker:
         return ("files", *chosen)
 
     def _metadata(self, indexes: tuple[str, ...]) -> dict[str, str]:
-        chosen = {"hoodie.metadata.enable": "true" if indexes else "false"}
-        for index, names in SWITCHES.items():
-            chosen |= dict.fromkeys(names, "true" if index in indexes else "false")
-        return chosen | {
+        return switched(indexes) | {
             "hoodie.metadata.record.index.min.filegroup.count": "2",
             "hoodie.metadata.compact.max.delta.commits": self.dice.choice(["3", "10"]),
         }
