@@ -15,6 +15,7 @@ import random
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -95,15 +96,15 @@ def chosen(count: int, seed: int) -> list[Mutation]:
     modules = sorted((ROOT / CORE).rglob("*.py"))
     dice.shuffle(modules)
     kinds = ["removed guard", "swapped comparison", "negated condition", "off by one"]
-    found: list[Mutation] = []
+    selected: list[Mutation] = []
     for path in modules:
-        kind = kinds[len(found) % len(kinds)]
+        kind = kinds[len(selected) % len(kinds)]
         possible = [item for item in mutations(path.relative_to(ROOT), path.read_text()) if item.kind == kind]
         if possible:
-            found.append(dice.choice(possible))
-        if len(found) == count:
+            selected.append(dice.choice(possible))
+        if len(selected) == count:
             break
-    return found
+    return selected
 
 
 def failing(clone: Path, paths: Sequence[str], marker: str) -> str | None:
@@ -126,16 +127,16 @@ def tried(mutation: Mutation, clone: Path) -> dict[str, Any]:
     mutation.apply(clone)
     folder = clone / "tests/unit/hudi_core" / mutation.module.relative_to(CORE).parent
     own = sorted(map(str, folder.glob(f"test_{mutation.module.stem}*.py")))
-    found = (failing(clone, own, TIER) if own else None) or failing(clone, TESTS, TIER)
-    tier = "test" if found else "conformance"
-    found = found or failing(clone, TESTS, "conformance")
+    failed_test = (failing(clone, own, TIER) if own else None) or failing(clone, TESTS, TIER)
+    tier = "test" if failed_test else "conformance"
+    failed_test = failed_test or failing(clone, TESTS, "conformance")
     return {
         "module": str(mutation.module),
         "line": mutation.line,
         "kind": mutation.kind,
         "change": f"{mutation.old} -> {mutation.new}",
-        "found_by": found,
-        "tier": tier if found else None,
+        "found_by": failed_test,
+        "tier": tier if failed_test else None,
     }
 
 
@@ -162,9 +163,8 @@ def main() -> int:
 
         with ThreadPoolExecutor(given.workers) as pool:
             results = list(pool.map(one, chosen(given.count, given.seed)))
-    counts = {tier: sum(item["tier"] == tier for item in results) for tier in ("test", "conformance", None)}
-    named = {"test": counts["test"], "conformance": counts["conformance"], "nothing": counts[None]}
-    store(RESULTS, {"machine": machine(), "commit": head_commit(), "found_by": named, "mutations": results})
+    counts = Counter(result["tier"] or "nothing" for result in results)
+    store(RESULTS, {"machine": machine(), "commit": head_commit(), "found_by": counts, "mutations": results})
     return 0 if counts["test"] == len(results) else 1
 
 

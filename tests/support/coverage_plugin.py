@@ -66,21 +66,21 @@ class CoreCover(Slipcover):  # type: ignore[misc]
 
 def _functions(names: Mapping[str, object], module: str) -> Iterator[FunctionType]:
     """The functions that a module and its classes define, below decorators and in properties as well."""
-    for found in list(names.values()):
-        if isinstance(found, type):
-            if found.__module__ == module:
-                yield from _functions(vars(found), module)
+    for member in list(names.values()):
+        if isinstance(member, type):
+            if member.__module__ == module:
+                yield from _functions(vars(member), module)
             continue
-        if isinstance(found, property):
-            found = found.fget
-        elif isinstance(found, functools.cached_property):
-            found = found.func
-        elif isinstance(found, (staticmethod, classmethod)):
-            found = found.__func__
-        while isinstance(found, (FunctionType, _CACHED)):
-            if isinstance(found, FunctionType):
-                yield found
-            found = vars(found).get("__wrapped__")
+        if isinstance(member, property):
+            member = member.fget
+        elif isinstance(member, functools.cached_property):
+            member = member.func
+        elif isinstance(member, (staticmethod, classmethod)):
+            member = member.__func__
+        while isinstance(member, (FunctionType, _CACHED)):
+            if isinstance(member, FunctionType):
+                yield member
+            member = vars(member).get("__wrapped__")
 
 
 def start() -> Slipcover:
