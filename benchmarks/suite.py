@@ -51,7 +51,9 @@ def main() -> int:
     """Sets a clone up, then runs its lint and tests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--busy", type=int, default=0, help="processes that compute beside the tests")
-    beside = parser.parse_args().busy
+    parser.add_argument("--others", type=int, default=0, help="processes that compute already, to be stored too")
+    given = parser.parse_args()
+    beside = given.busy + given.others
     with tempfile.TemporaryDirectory() as scratch:
         clone, reports = Path(scratch) / "clone", Path(scratch) / "reports"
         reports.mkdir()
@@ -61,7 +63,7 @@ def main() -> int:
         started = time.monotonic()
         subprocess.run(["make", f"{clone}/.venv/.done"], cwd=clone, env=environment, check=True)
         set_up = round(time.monotonic() - started)
-        others = busy(beside)
+        others = busy(given.busy)
         run = subprocess.run(["make", "test"], cwd=clone, env=environment, stdout=subprocess.PIPE, text=True)
         for process in others:
             process.kill()
