@@ -1,8 +1,9 @@
 """The command line, hudictl: how arguments become requests, and results become text; and the process beside a task.
 
 - ``main``: the list of commands; the exit code and the message of each outcome.
-- ``options``: how TABLE, storage options and ``K=V`` are read; the refusal of repeated options; options that commands
-  share.
+- ``command_groups``: the help of a group; which verbs have a command of their own; when the module of a command is
+  imported; the refusal of repeated options.
+- ``options``: how TABLE, storage options and ``K=V`` are read; options that commands share.
 - ``verb_commands``: ``schedule``, ``rollback``, ``restore``, ``savepoint``, ``unschedule``, ``takeover``,
   ``insert-overwrite`` and ``delete-partition``: their arguments and help.
 - ``run_command``: ``run``: which options exclude each other; the output and the exit code for several tables.
@@ -14,7 +15,8 @@
 - ``read_command``: ``read``: where ``--output`` may write; how the file appears whole or not at all.
 - ``command_from_fields``: makes a command from the fields of a verb's class, if no other module here has one.
 - ``runner``: on which engine a command runs, and when Spark is started; how progress is shown.
-- ``output``: what goes to stdout and what to stderr; the JSON form of a value; the escaping of control characters.
+- ``output``: what goes to stdout and what to stderr; the JSON form of a value.
+- ``console``: the escaping of control characters; the width without a terminal.
 - ``tables``: how tables look in a narrow terminal; rows of a query as a table, CSV or JSON.
 - ``verb_output``: the sentences that say what a verb did or would do.
 - ``job``: a job without Spark, beside an Airflow task: which errors are left to Spark; when the job ends by itself.

@@ -8,11 +8,11 @@ from typing import Any, Final, TypeAlias, get_type_hints
 
 import click
 
-from hudi_cli.options import CommandGroup, Target, common, engine_options, hudi_option, parse_pairs
+from hudi_cli.options import Target, common, engine_options, hudi_option, parse_pairs
 from hudi_cli.output import Output
 from hudi_cli.runner import Runner
 from hudi_cli.verb_output import verb_output
-from hudi_core.verbs.request import VERBS, Request, verb_class
+from hudi_core.verbs.request import Request
 
 _SHARED: Final = frozenset(item.name for item in fields(Request))
 _PAIRS: Final = Mapping[str, str]
@@ -70,22 +70,3 @@ def _parameter(item: Field[Any], hint: Any, text: str | None) -> Parameter:
 
 def as_pairs(_: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
     return parse_pairs(pairs, option=parameter.opts[0])
-
-
-class VerbGroup(CommandGroup):
-    """A group that has a command for each verb of the registry, also for verbs without a written command."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), *sorted(verb.replace("_", "-") for verb in self._others())]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        verb = cmd_name.replace("-", "_")
-        return verb_command(verb_class(verb)) if verb in self._others() else super().get_command(ctx, cmd_name)
-
-    def _others(self) -> set[str]:
-        """Returns the verbs without a written command. The command `metadata create` is that of `metadata_create`."""
-        written = set[str]()
-        for name, command in self.commands.items():
-            parts = [f"{name}_{part}" for part in command.commands] if isinstance(command, click.Group) else [name]
-            written.update(part.replace("-", "_") for part in parts)
-        return VERBS.keys() - written

@@ -11,34 +11,57 @@ from typing import TextIO
 
 import click
 
-from hudi_cli.command_from_fields import VerbGroup
-from hudi_cli.doctor_commands import doctor, probe_store
-from hudi_cli.inspect_commands import files, plan, show, timeline
-from hudi_cli.metadata_commands import metadata
+from hudi_cli.command_groups import VerbGroup, WrittenCommands
 from hudi_cli.output import NotPrintedError, Output, open_streams, results_only_stdout
-from hudi_cli.read_command import read
-from hudi_cli.run_command import run, show_all
-from hudi_cli.verb_commands import (
-    delete_partition,
-    insert_overwrite,
-    restore,
-    rollback,
-    savepoint,
-    schedule,
-    takeover,
-    unschedule,
-)
 from hudi_core import VERSION
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
-from hudi_core.request.results import BatchResult
 from hudi_core.request.texts import check_text
-from hudi_core.verbs.batch import interrupted
 from hudi_spark.signals import Termination, start_process
 
 EXIT_DONE = 0
 
 
-@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+_COMMANDS = WrittenCommands(
+    {
+        "hudi_cli.inspect_commands": {
+            "timeline": "List the instants of the timeline.",
+            "show": "Show an instant's plan and metadata, decoded.",
+            "files": "List the latest file slices, now or as of a time.",
+            "plan": "Report which services are due now, and why.",
+        },
+        "hudi_cli.read_command": {
+            "read": "Write the rows of a query to a Parquet file, or print the first of them.",
+        },
+        "hudi_cli.run_command": {
+            "run": "Execute planned instants of SERVICE.",
+        },
+        "hudi_cli.verb_commands": {
+            "schedule": "Plan an instant of SERVICE, or report the reason why not.",
+            "insert-overwrite": "Replace partitions by the rows of Parquet files, of a query, or of a DataFrame.",
+            "delete-partition": "Delete all rows of partitions.",
+            "rollback": "Roll back a failed write, or the newest commit.",
+            "restore": "Restore the table to an earlier commit.",
+            "savepoint": "Create, list and delete savepoints.",
+            "unschedule": "Drop a pending plan that will not be run.",
+            "takeover": "Free a pending instant whose owner is dead.",
+        },
+        "hudi_cli.metadata_commands": {
+            "metadata": "Look after the metadata table of TABLE.",
+        },
+        "hudi_cli.doctor_commands": {
+            "doctor": "Report what is wrong with TABLE and what to do about it.",
+            "probe-store": "Race writers on the storage at TABLE, a table or any folder.",
+        },
+    }
+)
+"""The modules of the commands, with what the help of hudictl says of each: it imports none of them."""
+
+
+@click.group(
+    cls=VerbGroup,
+    commands=_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
 @click.version_option(VERSION, prog_name="hudictl")
 def hudictl() -> None:
     """Read and maintain Apache Hudi tables, without a Hudi jar.
@@ -46,28 +69,6 @@ def hudictl() -> None:
     TABLE is a path or URI. Exit codes: 0 done, also when there was nothing to do; 1 the action failed; 2 wrong usage or
     bad input; 3 another process holds the table or the instant, safe to retry.
     """
-
-
-for _command in (
-    timeline,
-    show,
-    read,
-    files,
-    plan,
-    schedule,
-    run,
-    insert_overwrite,
-    delete_partition,
-    rollback,
-    restore,
-    savepoint,
-    unschedule,
-    takeover,
-    metadata,
-    doctor,
-    probe_store,
-):
-    hudictl.add_command(_command)
 
 
 def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, termination: Termination) -> int:
@@ -88,10 +89,7 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
         output.failure("UsageError", error.format_message(), _usage(error))
         return EXIT_BAD_INPUT
     except (KeyboardInterrupt, click.Abort) as error:
-        whole = interrupted(error.__cause__ if isinstance(error, click.Abort) else error, termination.exit_code)
-        if isinstance(whole, BatchResult):
-            with suppress(NotPrintedError):
-                show_all(output, whole)
+        _show_interrupted(output, error.__cause__ if isinstance(error, click.Abort) else error, termination)
         output.failure(
             "Interrupted", "stopped by a signal", "run the command again: it resumes or rolls back what was started"
         )
@@ -110,6 +108,18 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
             type(error).__name__, str(error) or "no message", "this is a defect of hudictl; --debug shows where"
         )
         return EXIT_FAILED
+
+
+def _show_interrupted(output: Output, error: BaseException | None, termination: Termination) -> None:
+    """Prints the results of the tables that a stopped run of several tables was done with."""
+    from hudi_cli.run_command import show_all
+    from hudi_core.request.results import BatchResult
+    from hudi_core.verbs.batch import interrupted
+
+    whole = interrupted(error, termination.exit_code)
+    if isinstance(whole, BatchResult):
+        with suppress(NotPrintedError):
+            show_all(output, whole)
 
 
 def _usage(error: click.ClickException) -> str:

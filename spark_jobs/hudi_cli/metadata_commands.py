@@ -9,7 +9,8 @@ import click
 from rich.markup import escape
 
 from hudi_cli.command_from_fields import verb_command
-from hudi_cli.options import AS_WRITERS, CommandGroup, Target, common, hudi_option
+from hudi_cli.command_groups import CommandGroup
+from hudi_cli.options import AS_WRITERS, Target, common, hudi_option
 from hudi_cli.output import Output
 from hudi_cli.tables import timing_table
 from hudi_core.engine.protocol import Json

@@ -25,28 +25,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 AS_WRITERS = "Hudi's configuration as the table's writers have it; repeatable."
 
 
-class CommandGroup(click.Group):
-    """A group whose help shows the whole first sentence of each command, over several lines if needed. click would cut
-    it.
-
-    An option that takes one value may be given only once. click would take the last value and ignore the others.
-    """
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None and not ctx.resilient_parsing:
-            # Resilient parsing ignores other mistakes. They are reported when click parses the command's arguments.
-            _check_given_once(click.Context(command, ctx, name, resilient_parsing=True), list(rest))
-        return name, command, rest
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, item.get_short_help_str(1000)) for name, item in commands if item is not None])
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """The TABLE of a command, and the options of its storage."""
@@ -77,14 +55,6 @@ class Target:
 
     def _pairs(self) -> dict[str, str]:
         return parse_pairs(self.storage_option, option="--storage-option")
-
-
-def _check_given_once(ctx: click.Context, arguments: list[str]) -> None:
-    """Raises UsageError if an option that takes one value is given twice."""
-    _, _, given = ctx.command.make_parser(ctx).parse_args(arguments)
-    for item in given:
-        if isinstance(item, click.Option) and not (item.multiple or item.is_flag) and given.count(item) > 1:
-            raise click.UsageError(f"Option '{item.opts[0]}' is given more than once.", ctx)
 
 
 def common(command: F, *, of_tables: bool = False) -> F:

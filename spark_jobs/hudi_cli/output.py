@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import math
@@ -11,20 +10,15 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import date, time
-from decimal import Decimal
-from typing import Any, TextIO
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console, RenderableType
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
+from hudi_core.errors import CONTROLS, HudiError
 
-from hudi_core.engine.protocol import Json
-from hudi_core.errors import CONTROLS, HudiError, without_controls
-from hudi_core.request.results import error_to_json
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
-_WIDTH_WITHOUT_TERMINAL = 200
+    from hudi_core.engine.protocol import Json
 
 
 class NotPrintedError(Exception):
@@ -106,9 +100,22 @@ class Output:
         self.json_mode = json_mode
         self.debug = debug
         self._stdout = stdout
-        self._people = _console(stdout)
-        self.log = _console(stderr)
+        self._stderr = stderr
         self._written = False
+
+    @cached_property
+    def log(self) -> Console:
+        """Stderr, for people."""
+        return self._console(self._stderr)
+
+    @cached_property
+    def _people(self) -> Console:
+        return self._console(self._stdout)
+
+    def _console(self, stream: TextIO) -> Console:
+        from hudi_cli.console import open_console
+
+        return open_console(stream)
 
     @property
     def width(self) -> int:
@@ -120,12 +127,16 @@ class Output:
         if self.json_mode:
             self._write(document)
             return
+        from rich.table import Table
+
         for item in shown:
             line = item.replace("\n", "\n  ") if isinstance(item, str) else item
             self._people.print(line, highlight=False, soft_wrap=not isinstance(item, Table))
 
     def error(self, error: HudiError) -> None:
         """Prints an error with its file and remedy: as the JSON document, or to stderr."""
+        from hudi_core.request.results import error_to_json
+
         self._failure(error_to_json(error))
 
     def failure(self, kind: str, message: str, remedy: str | None = None) -> None:
@@ -139,27 +150,30 @@ class Output:
 
     def note(self, text: str) -> None:
         """Prints a line about the work to stderr, in both modes."""
-        self._log_line(escape(text))
+        self._log_line(text)
 
     def warn(self, text: str) -> None:
         """Prints a warning to stderr, in both modes."""
-        self._log_line(f"[yellow]warning:[/] {escape(text)}")
+        self._log_line(text, "[yellow]warning:[/] ")
 
     def complain(self, text: str) -> None:
         """Prints an error to stderr, in both modes."""
-        self._log_line(f"[bold red]error:[/] {escape(text)}")
+        self._log_line(text, "[bold red]error:[/] ")
 
     def _failure(self, body: Json) -> None:
         self.complain(body["message"])
         for label, key in (("file:", "path"), ("fix: ", "remedy")):
             if body[key]:
-                self._log_line(f"  [bold]{label}[/] {escape(body[key])}")
+                self._log_line(body[key], f"  [bold]{label}[/] ")
         if self.json_mode and not self._written:
             with suppress(NotPrintedError):  # The error is on stderr, and the exit code remains the error's.
                 self._write({"error": body})
 
-    def _log_line(self, text: str) -> None:
-        self.log.print(text.replace("\n", "\n  "), highlight=False, soft_wrap=True)
+    def _log_line(self, text: str, head: str = "") -> None:
+        """Prints `head`, which is markup, and the text, which is not."""
+        from rich.markup import escape
+
+        self.log.print((head + escape(text)).replace("\n", "\n  "), highlight=False, soft_wrap=True)
 
     def _write(self, document: Json) -> None:
         # json escapes most control characters itself. The others, inside of texts, may be escaped in JSON, too.
@@ -167,17 +181,6 @@ class Output:
         self._written = True
         self._stdout.write(text + "\n")
         self._stdout.flush()
-
-
-class _TableConsole(Console):
-    """A console that escapes control characters in texts of a table, in lines and in cells."""
-
-    def render_str(self, text: str, **given: Any) -> Text:
-        return super().render_str(without_controls(text), **given)
-
-
-def _console(stream: TextIO) -> Console:
-    return _TableConsole(file=stream, width=None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL)
 
 
 def json_text(document: Any) -> str:
@@ -199,6 +202,11 @@ def _finite(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """Returns a JSON form of other values: bytes and fixed values as base64, times as ISO 8601, decimals as digits."""
+    # Most documents hold no such value.
+    import base64
+    from datetime import date, time
+    from decimal import Decimal
+
     if isinstance(value, bytes | bytearray | memoryview):
         return base64.b64encode(bytes(value)).decode("ascii")
     if isinstance(value, date | time):

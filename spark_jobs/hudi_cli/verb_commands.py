@@ -8,7 +8,8 @@ from typing import Final
 import click
 
 from hudi_cli.command_from_fields import Parameter, as_pairs, verb_command
-from hudi_cli.options import CommandGroup, Target, common, hudi_option, max_bytes_option
+from hudi_cli.command_groups import CommandGroup
+from hudi_cli.options import Target, common, hudi_option, max_bytes_option
 from hudi_cli.output import Output
 from hudi_cli.run_command import SERVICE_NAMES, SERVICES_SHOWN
 from hudi_cli.runner import Runner

@@ -24,7 +24,8 @@ from hudi_core.request.results import result_line
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest
 from hudi_core.verbs.instants import RollbackRequest
-from hudi_core.verbs.request import RESULTS, VERBS, Request
+from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.request import RESULTS, Request
 from hudi_core.verbs.run import RunRequest
 from hudi_spark.job import read_request, run_requests
 from hudi_submit.zip import entry_file, publish_zip
@@ -168,7 +169,7 @@ def test_spark_submit_runs_several_tables_and_verbs_in_one_session(golden: Golde
     batch, cases = batch_of(golden)
     entry = tmp_path / "entry.py"
     entry.write_text(
-        f"import sys\nfrom hudi_core.verbs.request import VERBS\nVERBS['weigh'] = {LINE!r}\n"
+        f"import sys\nfrom hudi_core.verbs.registry import VERBS\nVERBS['weigh'] = {LINE!r}\n"
         "from hudi_spark.job import main\nsys.exit(main(sys.argv[1:]))\n"
     )
     job = Submitted(batch, tmp_path, entry=entry)

@@ -1,4 +1,4 @@
-"""A verb as the next one is written: one class, and one line in verbs.request.VERBS. It counts the bytes of a table's
+"""A verb as the next one is written: one class, and one line in verbs.registry.VERBS. It counts the bytes of a table's
 data files, each partition in a task of the engine.
 """
 
@@ -76,4 +76,4 @@ def weigh(share: Share, attempt: TaskAttempt) -> Weight:
 
 def register_in(folder: Path) -> None:
     """Writes what gives every Python process whose PYTHONPATH begins with the folder the line of the registry."""
-    (folder / "sitecustomize.py").write_text(f"from hudi_core.verbs.request import VERBS\nVERBS['weigh'] = {LINE!r}\n")
+    (folder / "sitecustomize.py").write_text(f"from hudi_core.verbs.registry import VERBS\nVERBS['weigh'] = {LINE!r}\n")

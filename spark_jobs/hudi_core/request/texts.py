@@ -4,19 +4,22 @@ whose types are checked. airflow_hudi/arguments.py says which mistakes of a DAG 
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
-from typing import Any, Final, get_type_hints
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 from hudi_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Returns the known name that a misspelt one is most like; None where it is like none."""
+    import difflib  # Most processes do not need this import.
+
     return next(iter(difflib.get_close_matches(name, [*known], 1)), None)
 
 
@@ -36,6 +39,8 @@ def check_choice(what: str, given: object, known: Iterable[str]) -> None:
 
 def region(name: str) -> ZoneInfo | None:
     """Returns the zone of the IANA database that has this name; None where there is none."""
+    from zoneinfo import ZoneInfo
+
     try:
         return ZoneInfo(name)
     except (OSError, ValueError, KeyError):

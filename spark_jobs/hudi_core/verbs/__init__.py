@@ -1,7 +1,8 @@
 """What hudictl, a Spark job and an operator can be told to do: one class of requests for each verb.
 
-- ``request``: which verbs there are; what every request carries; which fields, versions and secrets are refused; where
-  a named result is put; what a verb has to answer.
+- ``registry``: which verbs there are.
+- ``request``: what every request carries; which fields, versions and secrets are refused; where a named result is put;
+  what a verb has to answer.
 - ``run``: ``schedule`` and ``run``: which fields exclude each other; whether there is anything to do; what a dry run
   shows; how many of the minutes and bytes are left for Spark.
 - ``overwrite``: ``insert_overwrite`` and ``delete_partition``: where rows may come from; what a token may be; which

@@ -19,6 +19,7 @@ from hudi_core.errors import ConfigError
 from hudi_core.request.results import REQUEST_VERSION, Progress, Result
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 from hudi_core.request.texts import parse_object, read_fields
+from hudi_core.verbs.registry import VERBS
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine
@@ -169,27 +170,6 @@ def check_instant(instant: str | None) -> None:
     """Raises ConfigError for a text that is no instant time."""
     if instant is not None and not (instant.isascii() and instant.isdigit() and len(instant) <= 32):
         raise ConfigError(f"{instant!r} is not an instant time", remedy="give the digits of the instant's file name")
-
-
-VERBS: Final[dict[str, str]] = {
-    "delete_partition": "hudi_core.verbs.overwrite:DeletePartitionRequest",
-    "doctor": "hudi_health.verbs:DoctorRequest",
-    "insert_overwrite": "hudi_core.verbs.overwrite:InsertOverwriteRequest",
-    "metadata_create": "hudi_core.verbs.metadata:MetadataCreateRequest",
-    "metadata_drop": "hudi_core.verbs.metadata:MetadataDropRequest",
-    "metadata_update": "hudi_core.verbs.metadata:MetadataUpdateRequest",
-    "metadata_validate": "hudi_health.verbs:MetadataValidateRequest",
-    "probe_store": "hudi_health.verbs:ProbeStoreRequest",
-    "restore": "hudi_core.verbs.instants:RestoreRequest",
-    "rollback": "hudi_core.verbs.instants:RollbackRequest",
-    "run": "hudi_core.verbs.run:RunRequest",
-    "savepoint_create": "hudi_core.verbs.instants:SavepointCreateRequest",
-    "savepoint_delete": "hudi_core.verbs.instants:SavepointDeleteRequest",
-    "schedule": "hudi_core.verbs.run:ScheduleRequest",
-    "takeover": "hudi_core.verbs.instants:TakeoverRequest",
-    "unschedule": "hudi_core.verbs.instants:UnscheduleRequest",
-}
-"""The `module:class` of each verb."""
 
 
 def verb_class(verb: str) -> type[Request]:

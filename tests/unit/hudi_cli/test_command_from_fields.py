@@ -11,7 +11,8 @@ import pytest
 from hudi_cli.job import run_call
 from hudi_core.config.engine_config import Mode
 from hudi_core.verbs.batch import parse_job
-from hudi_core.verbs.request import VERBS, parse_request
+from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.request import parse_request
 from hudi_submit.local_process import LocalCall
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl

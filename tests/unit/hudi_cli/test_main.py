@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
 from hudi_cli.main import hudictl as hudictl_group
@@ -18,6 +19,7 @@ from hudi_cli.output import Output
 from hudi_core.request.services import SERVICES
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.claim_file import claimed_instants, has_let_go
+from hudi_core.verbs.registry import VERBS
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.tiers import tiered
@@ -73,9 +75,23 @@ def test_no_summary_of_a_command_is_cut(monkeypatch: pytest.MonkeyPatch, group: 
     lines = hudictl(*group, "--help").out.partition("Commands:\n")[2].splitlines()
     assert not [line for line in lines if "..." in line or len(line) > columns]
     shown = " ".join(" ".join(lines).split())
-    commands = hudictl_group.commands if not group else hudictl_group.commands[group[0]].commands  # type: ignore[attr-defined]
+    commands = hudictl_group.commands if not group else hudictl_group.commands[group[0]].commands
     for name, command in commands.items():
         assert f"{name} {command.get_short_help_str(1000)}" in shown
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    said = {name: command.get_short_help_str(1000) for name, command in hudictl_group.commands.items()}
+    assert hudictl_group.commands.summaries == said
+
+
+def test_every_verb_has_a_written_command() -> None:
+    """A verb that begins with a command's name and `_` gets no command that is made of its fields."""
+    written = set()
+    for name, command in hudictl_group.commands.items():
+        parts = [f"{name}-{part}" for part in command.commands] if isinstance(command, click.Group) else [name]
+        written.update(part.replace("-", "_") for part in parts)
+    assert VERBS.keys() - written == set()
 
 
 @pytest.mark.parametrize("command", ["run", "schedule"])
@@ -249,14 +265,22 @@ def test_an_argument_that_is_no_text_is_bad_input(arguments: tuple[str, ...]) ->
     assert "UTF-8" in done.error["message"]
 
 
-@pytest.mark.parametrize("command", ["--help", "run --help", "timeline {table}"])
-def test_what_needs_no_data_files_imports_no_arrow(golden: Golden, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "forbidden"),
+    [
+        ("--help", {"rich", "hudi_cli.options", "hudi_cli.inspect_commands", "hudi_core.verbs.request"}),
+        ("run --help", {"hudi_core.table"}),
+        ("timeline {table}", {"hudi_cli.run_command", "hudi_cli.verb_commands"}),
+    ],
+)
+def test_a_command_imports_what_it_needs(golden: Golden, command: str, forbidden: set[str]) -> None:
     """Arrow, NumPy, sqlglot and the engine take a second of CPU time to import (benchmarks/fleet.py measures it)."""
+    heavy = {"pyarrow", "numpy", "pandas", "sqlglot", "pyspark", "airflow"}
     words = command.format(table=golden("8", "mor_basic").table).split()
     code = (
         "import sys\nsys.argv = ['hudictl', *sys.argv[1:]]\nfrom hudi_cli.main import main\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
-        "print(sorted({'pyarrow', 'numpy', 'pandas', 'sqlglot', 'pyspark', 'airflow'} & set(sys.modules)))"
+        f"print(sorted({forbidden | heavy} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

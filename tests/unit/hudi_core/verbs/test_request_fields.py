@@ -10,7 +10,8 @@ import pytest
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.instants import RestoreRequest, RollbackRequest, TakeoverRequest, UnscheduleRequest
 from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest, MetadataUpdateRequest
-from hudi_core.verbs.request import RESULTS, VERBS, InstantRequest, Request, verb_class
+from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.request import RESULTS, InstantRequest, Request, verb_class
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
 from hudi_health.probe import FOLDER
 from hudi_health.verbs import DoctorRequest, ProbeStoreRequest
