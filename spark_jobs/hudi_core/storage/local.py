@@ -109,32 +109,27 @@ class LocalStorage(Storage):
     def list_files(self, folder: str) -> list[FileInfo]:
         files = []
         linked: dict[tuple[int, int], str] = {}
-        for entry in self._entries(folder):
+        for entry in self._entries(folder)[0]:
             if _is_hidden(entry.name):
                 continue
             try:
-                if entry.is_file(follow_symlinks=False):
-                    status = entry.stat()
-                    files.append(FileInfo(join(folder, entry.name), status.st_size, status.st_mtime))
-                    if status.st_nlink > 1 and not folder.startswith(".hoodie"):
-                        other = linked.setdefault((status.st_dev, status.st_ino), entry.name)
-                        if other != entry.name:
-                            raise _two_names(join(folder, entry.name), other)
+                status = entry.stat()
             except FileNotFoundError:
                 continue  # removed since the folder was read
+            files.append(FileInfo(join(folder, entry.name), status.st_size, status.st_mtime))
+            if status.st_nlink > 1 and not folder.startswith(".hoodie"):
+                other = linked.setdefault((status.st_dev, status.st_ino), entry.name)
+                if other != entry.name:
+                    raise _two_names(join(folder, entry.name), other)
         return by_path(files)
 
     def list_names(self, folder: str) -> list[str]:
-        return [
-            entry.name
-            for entry in self._entries(folder)
-            if entry.is_file(follow_symlinks=False) and not (entry.name[0] == "." and _is_hidden(entry.name))
-        ]
+        files, _ = self._entries(folder)
+        return [entry.name for entry in files if not (entry.name[0] == "." and _is_hidden(entry.name))]
 
     def list_folders(self, folder: str) -> list[str]:
-        return sorted(
-            join(folder, entry.name) for entry in self._entries(folder) if entry.is_dir(follow_symlinks=False)
-        )
+        _, folders = self._entries(folder)
+        return sorted(join(folder, entry.name) for entry in folders)
 
     def read(self, path: str) -> bytes:
         target = self._file(path)
@@ -296,7 +291,8 @@ class LocalStorage(Storage):
             remedy="remove the link",
         )
 
-    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+    def _entries(self, folder: str) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
+        """Returns the files and the folders in `folder`."""
         check_relative_path(folder, source=self.uri)
         target = self._inside(folder)
         with translated(folder, self.uri):
@@ -304,11 +300,16 @@ class LocalStorage(Storage):
                 with os.scandir(target) as entries:
                     listed = [entry for entry in entries if entry.name.isascii() or _is_used(folder, entry.name)]
             except (FileNotFoundError, NotADirectoryError):
-                return []
-        for entry in listed:
-            if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)):
+                return [], []
+        # Most folders with many thousand entries, such as a timeline, hold files alone: their type is looked at once.
+        files = [entry for entry in listed if entry.is_file(follow_symlinks=False)]
+        folders = []
+        for entry in listed if len(files) < len(listed) else ():
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry)
+            elif not entry.is_file(follow_symlinks=False):
                 self._check_special(join(folder, entry.name), entry.path)
-        return listed
+        return files, folders
 
     def _check_special(self, path: str, target: str) -> None:
         """Refuses what is neither a file nor a folder: if it replaced a file, a query would lose its rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Final
 
@@ -65,7 +65,7 @@ def completed_action(action: str) -> str:
     return _COMPLETED_NAMES.get(action, action)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Instant:
     """One action at one requested time. `requested_time` is the text of the file name, usually `yyyyMMddHHmmssSSS`; all
     comparisons are of text. `action` is that of the file that shows the highest state: `compaction` while pending,
@@ -80,6 +80,24 @@ class Instant:
     completion_time: str | None = None
     planned_action: str | None = field(default=None, compare=False)
     is_legacy: bool = field(default=False, compare=False)
+
+    def __init__(
+        self,
+        requested_time: str,
+        action: str,
+        state: State,
+        completion_time: str | None = None,
+        planned_action: str | None = None,
+        is_legacy: bool = False,
+    ) -> None:
+        """Takes half the time of the one that dataclass makes. A timeline has many thousand instants."""
+        for_time, for_action, for_state, for_completion, for_plan, for_legacy = _SETTERS
+        for_time(self, requested_time)
+        for_action(self, action)
+        for_state(self, state)
+        for_completion(self, completion_time)
+        for_plan(self, planned_action)
+        for_legacy(self, is_legacy)
 
     @property
     def is_completed(self) -> bool:
@@ -98,3 +116,7 @@ class Instant:
     def sort_key(self) -> tuple[str, str, int]:
         """Timeline order: requested time, then action class, then state (HoodieInstant.COMPARATOR)."""
         return self.requested_time, completed_action(self.action), self.state.rank
+
+
+_SETTERS: Final = tuple(getattr(Instant, item.name).__set__ for item in fields(Instant))
+"""They set the fields of a frozen instant, in their order."""

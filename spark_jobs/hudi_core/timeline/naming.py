@@ -13,8 +13,10 @@ completed when the file was modified (InstantGeneratorV2).
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from hudi_core.errors import TimelineError, UnsupportedVersionError
@@ -27,19 +29,19 @@ _NAME_1 = re.compile(r"^(?P<time>\d{1,40})\.(?P<action>[a-z]{1,40})(?:\.(?P<stat
 _ACTION = re.compile(r"^(?!(?:requested|inflight)\Z)[a-z]{1,40}\Z", re.ASCII)
 _LAYOUTS: Final = (1, 2)
 
-_Shown = tuple[str, str, int, str | None, bool]
-"""What one file name shows: requested time, action, rank of the state, completion time, whether it is a legacy name. It
-is a plain tuple because a timeline has three files for each instant: an Instant for every file tripled the time of
-loading.
-"""
+_Completion = tuple[str, str | None, bool]
+"""A completed file: its action, its completion time, and whether its name is a legacy one."""
+_NO_PLAN: Final = (None, None)
 _CLASSES: Final = {action: completed_action(action) for action in KNOWN_ACTIONS}
-_COMPLETED: Final = State.COMPLETED.rank
 _ENDINGS: Final = {
-    "inflight": (Action.COMMIT, State.INFLIGHT.rank),
-    **{f"{action}.{state.value}": (action, state.rank) for action in KNOWN_ACTIONS for state in STATES[:_COMPLETED]},
-    **{action: (action, _COMPLETED) for action in KNOWN_ACTIONS},
+    "inflight": (Action.COMMIT, State.INFLIGHT),
+    **{f"{action}.{state.value}": (action, state) for action in KNOWN_ACTIONS for state in STATES[:-1]},
+    **{action: (action, State.COMPLETED) for action in KNOWN_ACTIONS},
 }
-"""The rest of a file name after the instant time and its dot. This look-up finds most names of a timeline."""
+"""What the rest of a file name, after the instant time and its dot, says. Nearly all names of a timeline are here."""
+_ENDING = re.compile(
+    r"^(?!(?:requested|inflight)\b)(?P<action>[a-z]{1,40})(?:\.(?P<state>requested|inflight))?\Z", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,31 @@ class Naming:
     ) -> list[Instant]:
         """Returns the instants that a listing of the folder's names shows, in their highest states only, in timeline
         order (Hudi's TimelineLayout). `modified`, in epoch seconds, and `zone` (instant_time.zone_of) give the
-        completion time of a file that an upgrade did not rename. Instants of layout 1 have no completion time.
+        completion time of a file that an upgrade did not rename. Instants of layout 1 have no completion time. Names
+        are handled by their endings, of which there are few: an object for each file tripled the time.
         """
-        if self.layout_version == 1:
-            return _highest_states(map(_shown_in_1, names))
 
         def completion_of(name: str) -> str | None:
             seconds = modified(name)
             return None if seconds is None else of_epoch_seconds(seconds, zone)
 
-        return _highest_states(_shown_in_2(name, completion_of) for name in names)
+        times_of: defaultdict[str, list[str]] = defaultdict(list)
+        for name in names:
+            times, _, ending = name.partition(".")
+            times_of[ending].append(times)
+        shown = [(ending, said) for ending in sorted(times_of) if (said := _said_by(ending)) is not None]
+        pending: defaultdict[str, dict[str, tuple[str, State]]] = defaultdict(dict)
+        completed: defaultdict[str, dict[str, _Completion]] = defaultdict(dict)
+        # A later state replaces an earlier one.
+        for ending, (action, state) in sorted(shown, key=lambda item: item[1][1].rank):
+            action_class = _CLASSES.get(action, action)
+            if state is not State.COMPLETED:
+                pending[action_class].update(dict.fromkeys(times_of[ending], (action, state)))
+            elif self.layout_version == 1:
+                completed[action_class].update(dict.fromkeys(times_of[ending], (action, None, False)))
+            else:
+                _add_completed_in_2(completed[action_class], action, times_of[ending], completion_of)
+        return _highest_states(pending, completed)
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
         """Returns the name of a state's file. `action` is the pending one. Raises TimelineError for malformed parts."""
@@ -117,62 +134,54 @@ def is_time(text: str) -> bool:
     return text.isdigit() and text.isascii() and len(text) <= _MAX_DIGITS
 
 
-def _shown_in_1(name: str) -> _Shown | None:
-    """Returns what a layout 1 name shows, of any action; None if foreign. _highest_states checks the time."""
-    time, _, ending = name.partition(".")
+def _said_by(ending: str) -> tuple[str, State] | None:
+    """Returns the action and the state in the ending of a name, of any action; None if foreign."""
     known = _ENDINGS.get(ending)
     if known is not None:
-        return time, known[0], known[1], None, False
-    match = _NAME_1.match(name)
-    if match is None or match["action"] in ("requested", "inflight"):
-        return None
-    rank = _COMPLETED if match["state"] is None else State(match["state"]).rank
-    return match["time"], match["action"], rank, None, False
+        return known
+    match = _ENDING.match(ending)
+    return None if match is None else (match[1], State(match[2] or State.COMPLETED))
 
 
-def _shown_in_2(name: str, completion_of: Callable[[str], str | None]) -> _Shown | None:
-    times, _, ending = name.partition(".")
-    known = _ENDINGS.get(ending)
-    if known is not None and known[1] != _COMPLETED:
-        return times, known[0], known[1], None, False
-    time, separator, completion = times.partition("_")
-    if separator:
-        named = known is not None or _ACTION.match(ending) is not None
-        return (time, ending, _COMPLETED, completion, False) if named and is_time(completion) else None
-    shown = _shown_in_1(name)
-    if shown is None or shown[2] != _COMPLETED:
-        return shown
-    return shown[0], shown[1], _COMPLETED, completion_of(name), True
-
-
-def _highest_states(files: Iterable[_Shown | None]) -> list[Instant]:
-    """Returns the highest state of each instant time and action class, in timeline order. Of several completed states,
-    as a race leaves them, the earliest completion counts. None among `files` is a file that does not belong to the
-    timeline. A completed instant of an unknown action counts only when a pending file of the same action exists;
-    otherwise its file is foreign as well.
+def _add_completed_in_2(
+    completed: dict[str, _Completion], action: str, times: list[str], completion_of: Callable[[str], str | None]
+) -> None:
+    """Adds the completed files of an action in layout 2. Of several completed states, as a race leaves them, the
+    earliest completion counts.
     """
-    completed: dict[tuple[str, str], _Shown] = {}
-    highest: dict[tuple[str, str], _Shown] = {}
-    for shown in files:
-        if shown is None:
-            continue
-        time, action, rank, completion, _ = shown
-        key = (time, _CLASSES.get(action, action))
-        if rank == _COMPLETED:
-            other = completed.get(key)
-            if other is None or (other[3] or "") > (completion or ""):
-                completed[key] = shown
+    for text in times:
+        time, separator, completion = text.partition("_")
+        if separator and is_time(completion):
+            found: _Completion = (action, completion, False)
+        elif not separator and is_time(text):
+            found = (action, completion_of(f"{text}.{action}"), True)
         else:
-            other = highest.get(key)
-            if other is None or rank > other[2]:
-                highest[key] = shown
-    planned = {key: shown[1] for key, shown in highest.items()}
-    highest |= {
-        key: shown for key, shown in completed.items() if shown[1] in KNOWN_ACTIONS or planned.get(key) == shown[1]
-    }
+            continue
+        other = completed.get(time)
+        if other is None or (other[1] or "") > (found[1] or ""):
+            completed[time] = found
+
+
+def _highest_states(
+    pending: Mapping[str, Mapping[str, tuple[str, State]]], completed: Mapping[str, Mapping[str, _Completion]]
+) -> list[Instant]:
+    """Returns the highest state of each instant time and action class, in timeline order, from the pending and
+    completed files of each class by time. A completed instant of an unknown action counts only when a pending file
+    exists; otherwise its file does not belong to the timeline.
+    """
     instants = []
-    for key in sorted(highest):
-        time, action, rank, completion, is_legacy = highest[key]
-        if is_time(time):
-            instants.append(Instant(time, action, STATES[rank], completion, planned.get(key), is_legacy))
+    for action_class in sorted({*pending, *completed}):
+        plans, ends = pending.get(action_class, {}), completed.get(action_class, {})
+        is_known = action_class in KNOWN_ACTIONS
+        instants += [
+            Instant(time, action, State.COMPLETED, completion, plans.get(time, _NO_PLAN)[0], is_legacy)
+            for time, (action, completion, is_legacy) in ends.items()
+            if (is_known or time in plans) and is_time(time)
+        ]
+        instants += [
+            Instant(time, action, state, None, action)
+            for time, (action, state) in plans.items()
+            if time not in ends and is_time(time)
+        ]
+    instants.sort(key=attrgetter("requested_time"))  # the order of the classes remains
     return instants
