@@ -18,6 +18,7 @@ from hudi_core.config.engine_config import Mode
 from hudi_core.config.options import check_options
 from hudi_core.config.table_config import PROPERTIES
 from hudi_core.driver import drive, run_on_target
+from hudi_core.engine.hidden_pandas import hide_pandas
 from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError
 from hudi_core.request.results import RESULT, JobResult, Result, print_line, print_progress, result_line
 from hudi_core.request.secrets import merge_storage_options
@@ -73,6 +74,7 @@ def main(stdin: int) -> int:
     Prints `HUDI_PROGRESS` lines and at the end `HUDI_RESULT {…}`, like a Spark job. A request that is left to Spark has
     the member `submit` with the reason.
     """
+    hide_pandas()
     termination = start_process(sys.stdout, "%(levelname)s %(name)s: %(message)s")
     try:
         call = LocalCall.parse(_line(stdin))

@@ -14,6 +14,7 @@ import click
 from hudi_cli.command_groups import VerbGroup, WrittenCommands
 from hudi_cli.output import NotPrintedError, Output, open_streams, results_only_stdout
 from hudi_core import VERSION
+from hudi_core.engine.hidden_pandas import hide_pandas
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
 from hudi_core.request.texts import check_text
 from hudi_spark.signals import Termination, start_process
@@ -132,6 +133,7 @@ def main() -> None:
     # A timeline and a plan are millions of small objects without cycles. At Python's own threshold of 700 the collector
     # takes a quarter of the CPU of a plan over 100,000 file groups (4.1 s; 3.2 s without it and at this threshold).
     gc.set_threshold(50_000, 20, 20)
+    hide_pandas()
     open_streams()
     level = logging.INFO if "--debug" in sys.argv else logging.WARNING
     termination = start_process(sys.stderr, "%(levelname)s: %(message)s", level)

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from hudi_cli.options import parse_pairs, table_of
 from hudi_cli.output import Output
 from hudi_core.config.engine_config import Mode
+from hudi_core.engine.hidden_pandas import show_pandas
 from hudi_core.errors import ZoneUnknownError
 from hudi_core.request.results import Result
 from hudi_core.request.services import SERVICES
@@ -43,6 +44,8 @@ class Runner(AbstractContextManager["Runner"]):
         at_once: int = 1,
     ) -> None:
         """Takes Spark's own configuration as `K=V` texts in `spark_conf`. Raises ConfigError for any other text."""
+        if engine != "local":
+            show_pandas()  # Spark's driver needs it.
         self._output = output
         self._engine = engine
         self._master = master

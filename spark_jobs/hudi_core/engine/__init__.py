@@ -4,6 +4,7 @@
 - ``serializer``: values as text: the types that have a form, and the refusal of a value of another form.
 - ``local``: units in threads or processes of this machine: the attempts that are repeated, what the first failure
   stops, and a process that is killed.
+- ``hidden_pandas``: which processes import no pandas.
 - ``exchange``: the rows of an exchange: their form, when they go to temporary files, how many files merge at once.
 
 Elsewhere: ``services/engine_choice`` chooses the engine that runs a plan, and says from how many bytes it uses

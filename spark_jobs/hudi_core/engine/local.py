@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from hudi_core.engine.exchange import Run, RunBuffer, check_rows, fewer_runs, merged_rows
+from hudi_core.engine.hidden_pandas import hide_pandas
 from hudi_core.engine.protocol import (
     Consume,
     PackedUnits,
@@ -260,6 +261,7 @@ class _Recorder(SpawnContext):
 
 def _start(level: int) -> None:
     """Sets a process up: it logs at the level of its parent, ignores interrupts, and ends when its parent is gone."""
+    hide_pandas()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     handler = logging.StreamHandler(sys.stderr)

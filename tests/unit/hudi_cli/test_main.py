@@ -273,7 +273,7 @@ def test_an_argument_that_is_no_text_is_bad_input(arguments: tuple[str, ...]) ->
         ("timeline {table}", {"hudi_cli.run_command", "hudi_cli.verb_commands"}),
     ],
 )
-def test_a_command_imports_what_it_needs(golden: Golden, command: str, forbidden: set[str]) -> None:
+def test_a_command_without_data_files_imports_no_arrow(golden: Golden, command: str, forbidden: set[str]) -> None:
     """Arrow, NumPy, sqlglot and the engine take a second of CPU time to import (benchmarks/fleet.py measures it)."""
     heavy = {"pyarrow", "numpy", "pandas", "sqlglot", "pyspark", "airflow"}
     words = command.format(table=golden("8", "mor_basic").table).split()
@@ -284,3 +284,19 @@ def test_a_command_imports_what_it_needs(golden: Golden, command: str, forbidden
     )
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "imported"), [("local", False), ("auto", True)])
+def test_pandas_is_imported_only_where_spark_may_start(golden: Golden, engine: str, imported: bool) -> None:
+    """pyarrow imports it, and would not see what a user's function makes of it, had it been hidden."""
+    words = ["run", "compaction", str(golden("9", "mor_compaction_requested").table), "--engine", engine, "--json"]
+    code = (
+        "import sys\nsys.argv = ['hudictl', *sys.argv[1:]]\nfrom hudi_cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        "print('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    document, found = done.stdout.splitlines()
+    assert [item["state"] for item in json.loads(document)["instants"]] == ["completed"]
+    assert found == str(imported)
