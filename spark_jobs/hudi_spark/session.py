@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from hudi_core.errors import ConfigError, ExecutionError
-from hudi_core.request.java import spark_environment
+from hudi_core.request.java import JVM_OPTIONS, spark_environment
 from hudi_core.request.secrets import is_secret_key
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _classic(master: str, settings: Mapping[str, str], app_name: str) -> SparkSe
     from hudi_spark.failure import SPARK_FAILURES
 
     environment = spark_environment()
-    for name in ("JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PATH"):
+    for name in ("JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PATH", JVM_OPTIONS):
         if name in environment:
             os.environ[name] = environment[name]
     try:

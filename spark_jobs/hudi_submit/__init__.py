@@ -4,6 +4,7 @@
   and its children are stopped.
 - ``spark_submit``: the request as an argument that arrives unchanged, and how long it may be; the parts of a batch; the
   name of the application; the environment of spark-submit and of the driver.
+- ``class_archive``: writes the archive of Spark's loaded classes, with which Spark starts faster.
 - ``zip``: which packages the job zip contains, and when it is built; where ``main.py`` is.
 - ``job_files``: the job's files on a storage that a cluster reads, named by content; the wheel.
 - ``job_log``: how a job's output is logged, line by line; the job's result, from its output or from its file.

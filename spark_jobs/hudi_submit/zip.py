@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hudi_core.errors import ConfigError
+from hudi_core.request.java import cache_folder
 
 PACKAGES = ("hudi_core", "hudi_health", "hudi_spark")
 VENDOR = "_vendor"
@@ -73,9 +74,7 @@ def _is_whole(target: Path, contents: Mapping[str, bytes]) -> bool:
 
 
 def default_cache_dir() -> Path:
-    """Returns `$XDG_CACHE_HOME/airflow-hudi/jobs`, with `~/.cache` if the variable is not set."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "airflow-hudi" / "jobs"
+    return cache_folder(os.environ) / "jobs"
 
 
 def build_zip() -> bytes:

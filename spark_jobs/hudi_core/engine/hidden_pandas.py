@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _NAME = "pandas"
 
 
-class _HiddenFinder:
+class _HiddenFinder(Loader):
     """Finds pandas, whose import then fails. `importlib.util.find_spec` still says whether it is installed."""
 
     @classmethod

