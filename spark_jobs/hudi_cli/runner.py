@@ -72,7 +72,7 @@ class Runner(AbstractContextManager["Runner"]):
         def on_spark(why: str) -> SessionEngine:
             if mode is not Mode.LOOK:
                 self._output.note(f"{table.uri}: Spark runs this: {why}")
-            return self._started()
+            return self._started(request)
 
         units = SERVICES[request.service].units if isinstance(request, RunRequest) else "steps done"
         shown = self._at_once == 1 and not self._output.json_mode
@@ -90,19 +90,21 @@ class Runner(AbstractContextManager["Runner"]):
             if self._engine == "local":
                 raise
             # A plan for a table with such an expression index needs the zone of a Spark session.
-            return table.preview(self._started().with_zone(request))
+            return table.preview(self._started(request).with_zone(request))
 
-    def _started(self) -> SessionEngine:
+    def _started(self, request: Request) -> SessionEngine:
+        """Returns the engine. All requests of a runner are like this one: runs, or a single request."""
         with self._lock:
             if self._session is None:
-                self._session = spark_engine(self._output, self._master, self._conf)
+                is_alone = not request.asks_session
+                self._session = spark_engine(self._output, self._master, self._conf, is_alone=is_alone)
             self._session.start()
             return self._session
 
 
-def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> SessionEngine:
-    """Returns an engine on `master` whose session opens when it is first used. `conf` is Spark's own configuration.
-    Raises ConfigError without pyspark.
+def spark_engine(output: Output, master: str, conf: Mapping[str, str], *, is_alone: bool = False) -> SessionEngine:
+    """Returns an engine on `master` whose session opens when it is first used. `conf` is Spark's own configuration;
+    `is_alone` as in SessionEngine. Raises ConfigError without pyspark.
     """
     from hudi_spark.session import require_pyspark
 
@@ -119,7 +121,7 @@ def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> Sessio
         ):
             return open_on(master, publish_zip(), conf=conf, log_config=None if output.debug else quiet)
 
-    return SessionEngine(open_session, output.warn)
+    return SessionEngine(open_session, output.warn, is_alone=is_alone)
 
 
 @contextmanager

@@ -26,7 +26,16 @@ from hudi_core.verbs.request import Request
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.probe import probe_executors
 from hudi_spark.staged_rows import STAGED_SCHEMA, StagedPart, dataframe_of, frame_of, staged_names
-from hudi_spark.tasks import RESULT_SCHEMA, ProgressFolder, RowProducer, ShardConsumer, UnitRunner, exchanged
+from hudi_spark.tasks import (
+    RESULT_SCHEMA,
+    Batches,
+    ProgressFolder,
+    RowProducer,
+    ShardConsumer,
+    UnitRunner,
+    WithoutPandas,
+    exchanged,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -74,7 +83,7 @@ class SparkEngine:
             return []
         spark, packed = self.session, pack_units(units, compress=True)
         with ProgressFolder(len(units), progress) as ticks:
-            runner = UnitRunner(task, packed, run_epoch, ticks.path)
+            runner = self._in_worker(UnitRunner(task, packed, run_epoch, ticks.path))
             rows = self._collect(lambda: spark.range(0, len(units), 1, len(units)).mapInArrow(runner, RESULT_SCHEMA))
         return _results(rows, result_type(task), len(units), "units")
 
@@ -100,9 +109,9 @@ class SparkEngine:
         spark, packed = self.session, pack_units(units, compress=True) if units else None
         with ProgressFolder(len(units) + shards, in_units(progress, len(units), shards)) as ticks:
             producer = None if packed is None else RowProducer(produce, packed, run_epoch, shards, ticks.path)
-            consumer = ShardConsumer(consume, run_epoch, ticks.path, len(units))
+            consumer = self._in_worker(ShardConsumer(consume, run_epoch, ticks.path, len(units)))
             rows = self._collect(
-                lambda: exchanged(spark, producer, len(units), consumer, shards),
+                lambda: exchanged(spark, producer and self._in_worker(producer), len(units), consumer, shards),
                 getattr(units[0], "rows_per_batch", None) if units else None,
             )
         return _results(rows, result_type(consume), shards, "shards")
@@ -121,6 +130,10 @@ class SparkEngine:
         part = StagedPart(folder, dict(storage_options))
         rows = self._collect(lambda: frame.mapInArrow(part, STAGED_SCHEMA))
         return staged_names(frame, folder, storage_options, frozenset(row.name for row in rows))
+
+    def _in_worker(self, task: Batches) -> Batches:
+        """Returns the task as it runs in a worker. The workers may be those of a user's session."""
+        return task
 
     def _collect(self, plan: Callable[[], DataFrame], most_rows: int | None = None) -> list[Row]:
         spark = self.session
@@ -155,12 +168,15 @@ class SessionEngine(SparkEngine):
     """An engine that opens its own session. As a context manager it stops the session. `start` opens the session, and
     raises ConfigError if executors lack what a task needs. Call `start` as soon as it is known that there is work: an
     engine that its first `run` starts finds a missing module only after the instant was claimed. `open` is for work
-    only on the driver.
+    only on the driver. `is_alone` says that the application runs no function or query of a user.
     """
 
-    def __init__(self, open_session: Callable[[], SparkSession], warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, open_session: Callable[[], SparkSession], warn: Callable[[str], None], *, is_alone: bool = False
+    ) -> None:
         self._open_session = open_session
         self._warn = warn
+        self._is_alone = is_alone
         self._opened: SparkSession | None = None
         self._is_probed = False
 
@@ -173,7 +189,7 @@ class SessionEngine(SparkEngine):
     def start(self) -> None:
         """Opens and probes the session, once."""
         if not self._is_probed:
-            report = probe_executors(self.open())
+            report = probe_executors(self.open(), self._in_worker)
             report.require()
             for warning in report.warnings():
                 self._warn(warning)
@@ -194,7 +210,14 @@ class SessionEngine(SparkEngine):
 
     def setups(self) -> tuple[Json, ...]:
         """Returns the executors' Python set-ups, also with missing modules. Opens the session if needed."""
-        return probe_executors(self.open()).setups
+        return probe_executors(self.open(), self._in_worker).setups
+
+    def _in_worker(self, task: Batches) -> Batches:
+        from pyspark.sql.utils import is_remote
+
+        # A server of Spark Connect and a cluster of Databricks have workers that run functions of other sessions.
+        is_shared = _OF_DATABRICKS in os.environ or is_remote()
+        return WithoutPandas(task) if self._is_alone and not is_shared else task
 
     def __enter__(self) -> SessionEngine:
         return self

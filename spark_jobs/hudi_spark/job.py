@@ -17,7 +17,16 @@ from hudi_core.request.results import RESULT, JobResult, Result, print_line, pri
 from hudi_core.request.secrets import merge_storage_options
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
-from hudi_core.verbs.batch import BatchRequest, JobRequest, interrupted, parse_job, places_of_result, result_of, run_job
+from hudi_core.verbs.batch import (
+    BatchRequest,
+    JobRequest,
+    interrupted,
+    parse_job,
+    places_of_result,
+    requests_of,
+    result_of,
+    run_job,
+)
 from hudi_core.verbs.request import Request
 from hudi_spark.engine import SessionEngine
 from hudi_spark.signals import Termination, start_process
@@ -67,7 +76,8 @@ def run_requests(job: JobRequest, open_session: Callable[[], SparkSession]) -> J
     """Runs the requests of a job in one session. A single request opens its table before the session, so that bad input
     is refused before executors are requested.
     """
-    with SessionEngine(open_session, log.warning) as engine:
+    is_alone = not any(request.asks_session for request in requests_of(job))
+    with SessionEngine(open_session, log.warning, is_alone=is_alone) as engine:
         if isinstance(job, Request):
             return result_of(lambda: _run(job, engine), job)
         # The session is opened before the threads of the tables, which share it.

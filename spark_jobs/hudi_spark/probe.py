@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from hudi_core.config.engine_config import NEEDED_MODULES, OPTIONAL_MODULES
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
 from hudi_spark.failure import REMEDY_WHEEL, SPARK_FAILURES, translate
+from hudi_spark.tasks import Batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,13 +58,13 @@ class ProbeReport:
         ]
 
 
-def probe_executors(spark: SparkSession) -> ProbeReport:
-    """Runs one small Spark job that imports the modules, on the executors that take its tasks.
+def probe_executors(spark: SparkSession, within: Callable[[Batches], Batches] = lambda task: task) -> ProbeReport:
+    """Runs one small Spark job that imports the modules, on the executors that take its tasks. `within` wraps the task.
 
     Raises ConfigError if this job cannot run: no pyarrow, no job zip, another Python release.
     """
     try:
-        rows = spark.range(0, _TASKS, 1, _TASKS).mapInArrow(_probe_partition, "setup string").collect()
+        rows = spark.range(0, _TASKS, 1, _TASKS).mapInArrow(within(_probe_partition), "setup string").collect()
     except SPARK_FAILURES as error:
         raise translate(error) from error
     setups = sorted({str(row["setup"]) for row in rows})

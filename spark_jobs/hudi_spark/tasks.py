@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from zipimport import zipimporter
 
 import numpy as np
@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.engine.exchange import SHARD_ROWS, check_rows
+from hudi_core.engine.hidden_pandas import hide_pandas
 from hudi_core.engine.protocol import Consume, PackedUnits, Produce, TaskAttempt, UnitTask
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ExecutionError, HudiError, is_transient
@@ -38,6 +39,8 @@ from hudi_core.request.results import error_from_json, error_to_json
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Batches: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""A function of mapInArrow."""
 RESULT_SCHEMA = "unit long, failed boolean, body binary"
 _ROWS = "shard int, key binary, value binary"
 _MARKER = "HUDI_TASK_ERROR"
@@ -189,9 +192,7 @@ class ProgressFolder:
             self._progress(done, self._total)
 
 
-def exchanged(
-    spark: SparkSession, producer: RowProducer | None, units: int, consumer: ShardConsumer, shards: int
-) -> DataFrame:
+def exchanged(spark: SparkSession, producer: Batches | None, units: int, consumer: Batches, shards: int) -> DataFrame:
     """Returns the plan of an exchange: a row of RESULT_SCHEMA for each shard. `producer` is None without units."""
     rows = spark.range(0, shards, 1, 1).selectExpr(
         "cast(id as int) as shard", "cast(null as binary) as key", "cast(null as binary) as value"
@@ -199,6 +200,17 @@ def exchanged(
     if producer is not None:
         rows = spark.range(0, units, 1, units).mapInArrow(producer, _ROWS).union(rows)
     return rows.repartition(shards, "shard").sortWithinPartitions("shard", "key").mapInArrow(consumer, RESULT_SCHEMA)
+
+
+@dataclass(frozen=True)
+class WithoutPandas:
+    """Runs a function of mapInArrow in a worker that runs no function of a user (engine.hidden_pandas)."""
+
+    function: Batches
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        hide_pandas()
+        return self.function(batches)
 
 
 @dataclass(frozen=True)

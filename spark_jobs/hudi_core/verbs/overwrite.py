@@ -76,6 +76,10 @@ class InsertOverwriteRequest(_OverwriteRequest):
     dataframe_args: Mapping[str, str] = field(default_factory=dict)
     whole_table: bool = False
 
+    @property
+    def asks_session(self) -> bool:
+        return bool(self.query or self.dataframe)
+
     def check_fields(self) -> None:
         _OverwriteRequest.check_fields(self)
         given = [name for name in ("source", "query", "dataframe") if getattr(self, name).strip()]

@@ -115,6 +115,11 @@ class Request(ABC):
         """Whether an engine gets any of the work. All else is done where the request is read."""
         return self.has_units
 
+    @property
+    def asks_session(self) -> bool:
+        """Whether a Spark session is asked for rows, by a query or a function of the user."""
+        return False
+
     def nothing(self, context: TableContext, owner: Owner) -> Result | None:
         """Returns the result where there is nothing to do, in the words of the run; None where there is work, or only
         the work can tell. Writes nothing and takes no lock. Raises the errors of the run for bad input.

@@ -16,8 +16,9 @@ import pytest
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.request.results import BatchResult, Result
 from hudi_core.table import HudiTable
-from hudi_core.verbs.batch import BatchRequest, run_job
+from hudi_core.verbs.batch import BatchRequest, JobRequest, run_job
 from hudi_core.verbs.metadata import MetadataUpdateRequest
+from hudi_core.verbs.overwrite import InsertOverwriteRequest
 from hudi_core.verbs.request import RESULTS, Request
 from hudi_core.verbs.run import RunRequest
 from hudi_health.verbs import PROBE_RESULTS, DoctorRequest, ProbeStoreRequest
@@ -198,7 +199,7 @@ def test_the_doctor_tells_what_executors_lack_and_does_not_fail_of_it(
     answer: Any,
     expected: list[tuple[str, str]],
 ) -> None:
-    def probed(_: object) -> ProbeReport:
+    def probed(*_: object) -> ProbeReport:
         if isinstance(answer, ConfigError):
             raise answer
         return ProbeReport(answer)
@@ -242,10 +243,40 @@ def test_the_sessions_zone_is_an_option_of_the_run(
     golden: Callable[[str, str], GoldenCase], monkeypatch: pytest.MonkeyPatch, options: dict[str, str], expected: str
 ) -> None:
     seen: list[Request] = []
-    monkeypatch.setattr(engine, "probe_executors", lambda _: ProbeReport((FULL,)))
+    monkeypatch.setattr(engine, "probe_executors", lambda *_: ProbeReport((FULL,)))
     monkeypatch.setattr(HudiTable, "run", lambda self, request, engine, progress=None: seen.append(request) or Result())
     session: Any = ZonedSession()
     table = str(golden("9", "mor_compacted").table)
     for request in (RunRequest(table, "compaction", options=options), MetadataUpdateRequest(table, options=options)):
         run_requests(request, lambda: session)
     assert [request.options["spark.sql.session.timeZone"] for request in seen] == [expected, expected]
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (RunRequest("t", "compaction"), True),
+        (InsertOverwriteRequest("t", source="rows.parquet"), True),
+        (InsertOverwriteRequest("t", query="SELECT 1"), False),
+        (InsertOverwriteRequest("t", dataframe="rows:of"), False),
+        (BatchRequest((RunRequest("t", "clean"), RunRequest("u", "clean"))), True),
+        (BatchRequest((RunRequest("t", "clean"), InsertOverwriteRequest("u", query="SELECT 1"))), False),
+    ],
+)
+def test_workers_are_the_engines_own_if_no_request_asks_the_session(
+    monkeypatch: pytest.MonkeyPatch, job: JobRequest, expected: bool
+) -> None:
+    seen: list[bool] = []
+
+    class Engine(engine.SessionEngine):
+        def __init__(self, *given: Any, is_alone: bool) -> None:
+            super().__init__(*given, is_alone=is_alone)
+            seen.append(is_alone)
+
+        def start(self) -> None:
+            raise ConfigError("no session")
+
+    monkeypatch.setattr("hudi_spark.job.SessionEngine", Engine)
+    session: Any = Session()
+    assert run_requests(job, lambda: session).exit_code == 2
+    assert seen == [expected]

@@ -10,8 +10,9 @@ import pytest
 
 from hudi_core.errors import ConfigError, ExecutionError
 from hudi_spark import session
-from hudi_spark.engine import SessionEngine
+from hudi_spark.engine import SessionEngine, SparkEngine
 from hudi_spark.session import classic_conf, open_session
+from hudi_spark.tasks import WithoutPandas
 
 ZIP = Path("/cache/hudi-jobs.zip")
 
@@ -69,6 +70,21 @@ def test_a_session_of_the_cluster_is_not_stopped(monkeypatch: pytest.MonkeyPatch
     with SessionEngine(lambda: session, lambda _: None) as engine:
         assert engine.open() is session
     assert session.stopped is not of_databricks
+
+
+def test_only_workers_of_an_own_session_are_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    session: Any = Session()
+
+    def is_hidden(is_alone: bool) -> bool:
+        return isinstance(SessionEngine(lambda: session, print, is_alone=is_alone)._in_worker(iter), WithoutPandas)
+
+    assert (is_hidden(True), is_hidden(False)) == (True, False)
+    assert SparkEngine(session)._in_worker(iter) is iter
+    monkeypatch.setattr("pyspark.sql.utils.is_remote", lambda: True)
+    assert not is_hidden(True)
+    monkeypatch.undo()
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "15.4")
+    assert not is_hidden(True)
 
 
 class Unreachable:

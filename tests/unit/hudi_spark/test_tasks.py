@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -63,3 +64,13 @@ def test_they_are_forgotten_behind_the_last_unit(zips: tuple[str, str, str], tmp
     assert zips[1] in kept(tmp_path)
     assert list(numbers) == [5]
     assert zips[1] not in kept(tmp_path)
+
+
+def test_a_worker_without_pandas_runs_the_task_and_imports_none() -> None:
+    code = (
+        "import sys\nimport pyarrow as pa\nfrom hudi_spark.tasks import WithoutPandas\n"
+        "task = WithoutPandas(lambda batches: (pa.array([1]), *batches))\n"
+        "print(len(task(iter([2]))), 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2", "False"]
