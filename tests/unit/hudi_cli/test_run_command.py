@@ -123,7 +123,7 @@ def test_each_plan_of_a_run_is_for_the_engine_that_suits_it(golden: Golden, monk
     due, most = "hoodie.compact.inline.max.delta.commits=1", "airflow_hudi.engine.local.max.bytes=460000"
     options = ("--option", due, "--option", most, "--json")
     assert hudictl("schedule", "compaction", table, "--max-bytes", "1", *options).document["plan"]["file_groups"] == 1
-    monkeypatch.setattr("hudi_cli.runner.spark_engine", lambda *_: LocalSession(1))
+    monkeypatch.setattr("hudi_cli.runner.spark_engine", lambda *_, **__: LocalSession(1))
     arguments = ("--schedule", "--all-pending", "--max-minutes", "60", *options)
     done = hudictl("run", "compaction", table, "--engine", "auto", *arguments)
     assert (done.code, done.document["engine"]) == (0, "spark")
@@ -161,7 +161,7 @@ def test_a_plan_may_need_the_zone_of_sparks_session(
     due = ("--option", "hoodie.compact.inline.max.delta.commits=1", "--schedule", "--json")
     refused = hudictl("run", service, table, "--engine", "local", *due)
     assert (refused.code, SESSION_ZONE in refused.error["message"], names(table)) == (2, True, before)
-    monkeypatch.setattr("hudi_cli.runner.spark_engine", lambda *_: ZonedSession(1))
+    monkeypatch.setattr("hudi_cli.runner.spark_engine", lambda *_, **__: ZonedSession(1))
     done = hudictl("run", service, table, *due)
     assert (done.code, done.document["engine"]) == (0, "spark")
     assert [item["state"] for item in done.document["instants"]] == ["completed"]
