@@ -183,6 +183,10 @@ class FaultStorage:
         with self.plan.step("delete", path):
             return self.inner.delete(path)
 
+    def remove(self, path: str) -> None:
+        with self.plan.step("delete", path):
+            self.inner.remove(path)
+
     def delete_folder(self, folder: str) -> list[str]:
         """File by file, each an operation of its own: no storage removes a folder atomically."""
         if not folder:

@@ -116,6 +116,19 @@ class OneLookStorage(RecordingStorage):
             self._thread.look = outer
             self.look_again()
 
+    def in_this_look(self, function: Callable[[], T]) -> Callable[[], T]:
+        """Returns the function for another thread, which shares the look of this one meanwhile."""
+        look = self._look()
+
+        def sharing() -> T:
+            outer, self._thread.look = self._look(), look
+            try:
+                return function()
+            finally:
+                self._thread.look = outer
+
+        return sharing
+
     def look_again(self) -> None:
         """Forgets what this thread has seen, so that it sees the table as it is now."""
         look = self._look()
@@ -242,6 +255,15 @@ def look_again(storage: Storage) -> None:
     """Makes this thread see the table as it is now, when the protocol needs that."""
     if isinstance(storage, OneLookStorage):
         storage.look_again()
+
+
+def is_looking(storage: Storage) -> bool:
+    """Whether this thread remembers what it requests now."""
+    return isinstance(storage, OneLookStorage) and storage._look() is not None
+
+
+def in_this_look(storage: Storage, function: Callable[[], T]) -> Callable[[], T]:
+    return storage.in_this_look(function) if isinstance(storage, OneLookStorage) else function
 
 
 def once(storage: Storage, path: str, load: Callable[[], T], keep: Callable[[T], bool] = lambda _: True) -> T:

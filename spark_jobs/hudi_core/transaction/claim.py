@@ -12,6 +12,7 @@ from hudi_core.config.concurrency_config import MAX_SILENCE_MS
 from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.names import CLOCKS, ClaimFolder, epochs_of, last_number
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.overlapped import overlapped
 from hudi_core.transaction.claim_file import (
     ClaimRecord,
     Decision,
@@ -65,6 +66,10 @@ class Claim:
             message = f"an earlier run decided to complete instant {self.instant} and was cut off"
             remedy = "run the instant again: that completes it"
             raise ConflictError(message, path=self._folder.decision(self._decided_by or self.epoch), remedy=remedy)
+
+    def check_with(self, check_lock: Callable[[], None]) -> None:
+        """Checks the table lock, and then the claim like `check`: neither depends on the other."""
+        overlapped(self._storage, [check_lock, self.check])
 
     def check_owner(self) -> None:
         """Raises ConflictError unless the claim is ours and alive, whatever earlier owners decided."""
@@ -129,7 +134,7 @@ class Claim:
             ours = listed is not None and (listed == self._seen or self._is_on_record())
             is_last = ours and epochs[-1] == self.epoch
             if is_last or not epochs:  # before the release: after it the heartbeat file is the next owner's
-                self._storage.delete(self._folder.hudi_heartbeat)
+                self._storage.remove(self._folder.hudi_heartbeat)
             if self.is_over:
                 forget_claims(self._storage, self.instant, files)
             else:
@@ -137,7 +142,7 @@ class Claim:
                     with suppress(StorageExistsError):  # an earlier call created the file and failed after that
                         self._storage.create_exclusive(self._folder.released(self.epoch), b"")
                 if self._folder.heartbeat(self.epoch) in files and (ours or self.epoch not in epochs):
-                    self._storage.delete(self._folder.heartbeat(self.epoch))
+                    self._storage.remove(self._folder.heartbeat(self.epoch))
         finally:
             # Also when the storage failed: the next run of this process may then take over.
             drop_token(self._record.token)

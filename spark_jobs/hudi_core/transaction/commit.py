@@ -75,8 +75,7 @@ class Completer:
                 precondition(timeline)
 
             def check() -> None:
-                lock.check()
-                self._claim.check()
+                self._claim.check_with(lock.check)
 
             if publish is not None:
                 publish(check)
