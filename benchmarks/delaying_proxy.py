@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -45,11 +45,16 @@ class Traffic:
         """The most requests of which each began after the end of the one before: what other processes take does not
         change it.
         """
-        count, latest = 0, 0.0
-        for ended, begun in sorted((ended, begun) for _, _, begun, ended in self.requests):
-            if begun >= latest:
-                count, latest = count + 1, ended
-        return count
+        return in_turn((begun, ended) for _, _, begun, ended in self.requests)
+
+
+def in_turn(spans: Iterable[tuple[float, float]]) -> int:
+    """The most spans, of a beginning and an end, of which each begins after the end of the one before."""
+    count, latest = 0, 0.0
+    for ended, begun in sorted((ended, begun) for begun, ended in spans):
+        if begun >= latest:
+            count, latest = count + 1, ended
+    return count
 
 
 def kind_of(method: str, target: str) -> str:
@@ -60,9 +65,9 @@ def kind_of(method: str, target: str) -> str:
 
 
 @contextmanager
-def delaying_proxy(port: int, delay_seconds: float) -> Iterator[tuple[str, Traffic]]:
-    """A proxy before the server at `port` of this machine; its address and what it sees."""
-    traffic, loop = Traffic(), asyncio.new_event_loop()
+def delaying_proxy(server_url: str, delay_seconds: float) -> Iterator[tuple[str, Traffic]]:
+    """A proxy before a server of this machine; its address and what it sees."""
+    traffic, loop, port = Traffic(), asyncio.new_event_loop(), urlsplit(server_url).port or 80
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
 
@@ -72,13 +77,21 @@ def delaying_proxy(port: int, delay_seconds: float) -> Iterator[tuple[str, Traff
 
         return await asyncio.start_server(answer, "127.0.0.1", 0, limit=_MOST_HEAD)
 
+    async def end() -> None:
+        server.close()
+        connections = asyncio.all_tasks() - {asyncio.current_task()}
+        for connection in connections:
+            connection.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+
     server = asyncio.run_coroutine_threadsafe(serve(), loop).result()
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", traffic
     finally:
-        loop.call_soon_threadsafe(server.close)
+        asyncio.run_coroutine_threadsafe(end(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        loop.close()
 
 
 async def _serve(

@@ -18,10 +18,9 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,6 +61,14 @@ COMMANDS: Final[Mapping[str, Sequence[str]]] = {
     ),
 }
 """In the order in which they follow each other."""
+_DONE: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "plan": lambda found: [due["service"] for due in found["due"]] == ["compaction"],
+    **dict.fromkeys(("compaction", "clustering"), lambda found: found["instants"][0]["files_written"]),
+    "clean": lambda found: found["instants"][0]["files_deleted"],
+    "read": lambda found: found["rows"],
+    "overwrite": lambda found: found["files_written"],
+}
+"""Whether a command says that it did something."""
 
 
 def table_of(copies: int, folder: Path) -> Path:
@@ -72,8 +79,10 @@ def table_of(copies: int, folder: Path) -> Path:
         return table
     for path in sorted(table.glob("[0-9]*/*")):
         found = _FILE_ID.search(path.name)
-        for number in range(1, copies) if found and path.suffix != ".crc" else ():
-            name = f"{uuid.uuid5(uuid.NAMESPACE_OID, f'{found[0]} {number}')}"
+        if found is None or path.suffix == ".crc":
+            continue
+        for number in range(1, copies):
+            name = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{found[0]} {number}"))
             shutil.copy2(path, path.with_name(path.name.replace(found[0], name)))
     next(table.glob(".hoodie/timeline/*.compaction.requested")).unlink()
     shutil.rmtree(table / ".hoodie" / "metadata")
@@ -103,7 +112,8 @@ def measure(table: str, options: Sequence[str], traffic: Traffic, scratch: Path,
             "in_turn": traffic.in_turn(),
             "requests": traffic.counts(),
         }
-        _check(name, json.loads(output))
+        if not _DONE[name](json.loads(output)):
+            raise RuntimeError(f"{name} of {table} did nothing: {output}")
         (scratch / f"{name}.json").write_text(json.dumps(traffic.requests))
     return found
 
@@ -123,11 +133,6 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float,
         if process.returncode:
             raise subprocess.CalledProcessError(process.returncode, command)
         return seconds, usage.ru_utime + usage.ru_stime, output.read().decode()
-
-
-def _check(name: str, document: Mapping[str, Any]) -> None:
-    """Raises RuntimeError where a command found nothing to do."""
-    print(name, json.dumps(document)[:300], file=sys.stderr)
 
 
 def _rows_of(table: Path) -> pa.Table:
@@ -151,7 +156,7 @@ def main() -> None:
     results: dict[str, Any] = {}
     with (
         racing_server("versitygw") as server,
-        delaying_proxy(urlsplit(server.url).port, DELAY_SECONDS) as (url, traffic),
+        delaying_proxy(server.url, DELAY_SECONDS) as (url, traffic),
     ):
         options = ("--storage-option", f"endpoint_url={url}", "--storage-option", "region=us-east-1")
         for name in given.tables.split(","):
@@ -166,7 +171,7 @@ def main() -> None:
                 if given.keep:
                     shutil.copytree(folder, given.keep / name, ignore=shutil.ignore_patterns("made", "*.parquet"))
             results[name] = {command: _middle([run[command] for run in runs]) for command in COMMANDS}
-            print(json.dumps(results[name], indent=1), flush=True)
+            print(name, json.dumps(results[name]), flush=True)
     before = json.loads(RESULTS.read_text())["runs"] if RESULTS.is_file() else []
     run = {"commit": head_commit(), "runs": given.runs, "tables": results}
     store(RESULTS, {"machine": machine(), "delay_ms": DELAY_SECONDS * 1000, "runs": [*before, run]})

@@ -22,7 +22,7 @@ from hudi_core.query.request import MetadataMode, Query, ReadRequest
 from hudi_core.request.results import Progress, Result
 from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import OneLookStorage, one_look
-from hudi_core.storage.overlapped import is_remote
+from hudi_core.storage.overlapped import both, is_remote, look_ahead
 from hudi_core.storage.recorded_changes import exit_code_of_changes
 from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.active import ActiveTimeline
@@ -136,7 +136,8 @@ class HudiTable:
 
         chosen = None if columns is None else tuple(columns)
         request = ReadRequest(query, chosen, metadata, as_of, begin, end, where, dialect)
-        return plan_read(self.context, request)
+        with one_look(self._storage):
+            return plan_read(self.context, request)
 
     def read(
         self,
@@ -270,12 +271,18 @@ class HudiTable:
         return open_data_storage(self.uri, self._storage_options)
 
     def _context_of(self, request: Request) -> TableContext:
-        options = {**self.context.options, **request.options}
+        options = {**self._options, **request.options}
         if request.allow_corrupt_log_blocks:
             options[ALLOW_CORRUPT.name] = "true"
         check_options(options)
-        config = TableConfig.load(self.context.storage)
-        return replace(self.context, config=config, options=options)
+        context, config = both(self._storage, lambda: self.context, self._current)
+        return replace(context, config=config, options=options)
+
+    def _current(self) -> TableConfig:
+        """Returns the properties now; the timeline is listed as well, as every step needs it."""
+        config = TableConfig.load(self._storage)
+        look_ahead(self._storage, self._active.load)
+        return config
 
 
 def _owner_of(request: Request) -> Owner:

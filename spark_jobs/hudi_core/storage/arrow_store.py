@@ -16,8 +16,8 @@ from hudi_core.storage.base import ByteRange, FileInfo, LibraryStorage, Storage,
 from hudi_core.storage.failures import GuardedOutput, check_removable, missing_bucket
 from hudi_core.storage.registry import arrow_s3_options, open_storage, scheme_of
 
-_SMALL: Final = 1 << 20
-"""Bytes up to which a file of an object store is read by one request when it is opened."""
+_AHEAD: Final = 1 << 20
+"""The least bytes that a request for a part of an object asks for: column chunks of small files are read together."""
 ARROW_SCHEMES = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs"})
 
 
@@ -71,6 +71,41 @@ def _s3_file_system(arguments: Mapping[str, Any]) -> arrow_fs.S3FileSystem:
         return arrow_fs.S3FileSystem(**arguments, allow_delayed_open=True)
     except TypeError:  # Arrow before 20
         return arrow_fs.S3FileSystem(**arguments)
+
+
+class _ReadAhead:
+    """Reads at least _AHEAD bytes of an object by each request, and keeps the last such part. A read up to the end of
+    the object also gets what is before it: the footer of a file, however large, and a small file as a whole.
+    """
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        self._file, self._size, self._position = file, file.size(), 0
+        self._start, self._part = 0, b""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        start = self._position
+        end = self._size if size < 0 else min(start + size, self._size)
+        if start >= end:
+            return b""
+        if not self._start <= start <= end <= self._start + len(self._part):
+            self._start = start if end < self._size else min(start, max(0, self._size - _AHEAD))
+            length = max(end - self._start, min(_AHEAD, self._size - self._start))
+            self._part = bytes(self._file.read_at(length, self._start))
+        found = self._part[start - self._start : end - self._start]
+        if len(self._part) > _AHEAD:
+            self._part = b""
+        self._position += len(found)
+        return found
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class ArrowStorage(LibraryStorage):
@@ -133,10 +168,7 @@ class ArrowStorage(LibraryStorage):
 
     def open_input(self, path: str) -> BinaryIO:
         file = self._open(path)
-        if self._has_folders or file.size() > _SMALL:
-            return self._reader(file, path)
-        with self._calls(path), file:
-            return self._reader(io.BytesIO(file.read()), path)
+        return self._reader(file if self._has_folders else _ReadAhead(file), path)
 
     def open_output(self, path: str) -> BinaryIO:
         target = self._file(path)

@@ -19,7 +19,7 @@ from hudi_core.storage.failures import LIBRARY_FAILURES, GuardedOutput, check_re
 FOLDER_PROTOCOLS = frozenset({"file", "local", "memory", "hdfs", "webhdfs", "sftp", "ftp", "smb", "dbfs"})
 """File systems whose folders need not be created and remain after their files."""
 
-_DELETE_THREADS = 8
+_DELETE_THREADS = 16
 
 
 class FsspecStorage(LibraryStorage):

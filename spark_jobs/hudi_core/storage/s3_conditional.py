@@ -89,11 +89,11 @@ class S3Storage(FsspecStorage):
                 names += [
                     (item["Prefix"].rstrip("/"), {"type": "directory"}) for item in page.get("CommonPrefixes", ())
                 ]
-                # The folder itself may have an object.
+                # The folder itself may have an object, which goes with it.
                 found += [
                     (self._relative(f"{bucket}/{name}"), info)
                     for name, info in names
-                    if name.startswith(prefix) and name != prefix
+                    if name.startswith(prefix) and (deep or name != prefix)
                 ]
                 if not page.get("IsTruncated"):
                     self._bucket_seen = True

@@ -95,7 +95,7 @@ class GroupReader(Generic[T]):
     """Reads the merged file slice of one file group at the first query, and keeps it: a GroupReader is one view."""
 
     def __init__(self, storage: Storage, merged: MergedSlice, blocks: BlockFilter, rules: RecordRules[T]) -> None:
-        self._storage = storage
+        self.storage = storage
         self._slice = merged
         self._blocks = blocks
         self._rules = rules
@@ -185,7 +185,7 @@ class GroupReader(Generic[T]):
 
     def _sources(self) -> list[Source]:
         if self._loaded is None:
-            self._loaded = open_sources(self._storage, self._slice, self._blocks)
+            self._loaded = open_sources(self.storage, self._slice, self._blocks)
         return self._loaded
 
 

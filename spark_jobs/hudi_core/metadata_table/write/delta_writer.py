@@ -144,11 +144,10 @@ class DeltaWriter:
             content = delta_commit_content(self.metadata_timeline, profile)
             self.metadata_timeline.active.to_inflight(instant, Action.DELTA_COMMIT, content)
         stats = _by_partition(zip(parts, self._write_parts(parts, instant, encoder.schema, token), strict=True))
-        if alone:
-            self._refuse_newcomers(timeline, instant, parts, stats)
         content = delta_commit_content(self.metadata_timeline, stats, schema)
         if check_alone is not None:
-            check_alone()
+            checks = (partial(self._refuse_newcomers, timeline, instant, parts, stats), check_alone)
+            overlapped(self.metadata_timeline.storage, checks)
         self.metadata_timeline.complete(instant, Action.DELTA_COMMIT, content)
 
     def _parts(self, timeline: Timeline, changes: Mapping[str, tuple[Cells, list[str]]], staged: Staged) -> list[_Part]:

@@ -19,7 +19,7 @@ from hudi_core.metadata_table.read.completeness import indexes_in_doubt
 from hudi_core.metadata_table.read.file_group import ROOT, load_metadata_config
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileChanges, FileStatistics
-from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline, latest_schema
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions, widen_ranges
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter, Staged
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table, drop_partitions
@@ -112,7 +112,8 @@ class MetadataPublisher:
             lambda: data.read_plans(data.load()),
         )
         folders = [f"{ROOT}/{name}" for name in sorted(config.metadata_partitions)]
-        look_ahead(storage, *(partial(storage.list_files, folder) for folder in folders))
+        lists = [partial(storage.list_files, folder) for folder in folders]
+        look_ahead(storage, *lists, lambda: latest_schema(timeline, timeline.load()))
 
     def commit_requirements(self) -> StatisticsRequirements:
         """Returns the statistics of a written file for publish_commit. Raises UnsupportedError like check_commit."""
@@ -177,6 +178,7 @@ class MetadataPublisher:
 
     def publish_deletes(self, instant: str, changes: FileChanges) -> None:
         """Writes and completes deltacommit `instant` of a clean: it unlists the files of the plan, existing or not."""
+        self.look_ahead()
         records = clean_updates(instant, changes, self._recorded.metadata_partitions, self._table())
         self._writer.write(instant, records)
 

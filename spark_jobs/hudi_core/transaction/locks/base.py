@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from hudi_core.errors import HudiError, LockError, Reminder
 from hudi_core.transaction.heartbeat_thread import Renewal, pause
+from hudi_core.transaction.instant_generator import times_pass_at_end
 from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind
 
 _POLL_SECONDS = 0.05
@@ -73,11 +74,16 @@ class TableLock(ABC):
         except BaseException:
             self.release()
             raise
+        self._times = times_pass_at_end()
+        self._times.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.release():
-            log.warning("%s was taken away from %s while it was held", self.name, self._owner.describe())
+        try:
+            self._times.__exit__(None, None, None)
+        finally:
+            if not self.release():
+                log.warning("%s was taken away from %s while it was held", self.name, self._owner.describe())
 
     @abstractmethod
     def acquire(self) -> None:
