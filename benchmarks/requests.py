@@ -173,7 +173,8 @@ def main() -> None:
             results[name] = {command: _middle([run[command] for run in runs]) for command in COMMANDS}
             print(name, json.dumps(results[name]), flush=True)
     before = json.loads(RESULTS.read_text())["runs"] if RESULTS.is_file() else []
-    run = {"commit": head_commit(), "runs": given.runs, "tables": results}
+    load = round(os.getloadavg()[2], 1)  # of the last quarter of an hour, other processes included
+    run = {"commit": head_commit(), "load": load, "runs": given.runs, "tables": results}
     store(RESULTS, {"machine": machine(), "delay_ms": DELAY_SECONDS * 1000, "runs": [*before, run]})
 
 

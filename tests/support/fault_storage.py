@@ -18,6 +18,7 @@ MUTATIONS = frozenset(
         "create_exclusive",
         "write_if",
         "delete",
+        "remove",
         "delete_folder",
         "open_output",
         "output.write",
@@ -184,7 +185,7 @@ class FaultStorage:
             return self.inner.delete(path)
 
     def remove(self, path: str) -> None:
-        with self.plan.step("delete", path):
+        with self.plan.step("remove", path):
             self.inner.remove(path)
 
     def delete_folder(self, folder: str) -> list[str]:

@@ -69,7 +69,7 @@ def _s3_file_system(arguments: Mapping[str, Any]) -> arrow_fs.S3FileSystem:
     """Returns the file system; it writes a small file by one request instead of three, where Arrow can."""
     try:
         return arrow_fs.S3FileSystem(**arguments, allow_delayed_open=True)
-    except TypeError:  # Arrow before 20
+    except TypeError:  # an older Arrow
         return arrow_fs.S3FileSystem(**arguments)
 
 

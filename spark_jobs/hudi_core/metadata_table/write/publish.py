@@ -100,7 +100,7 @@ class MetadataPublisher:
         """
         storage, config = self.storage, self.config
         table = StoredTable(storage, config, self.settings)
-        data, timeline = ActiveTimeline(storage, config), ActiveTimeline(storage, config, ROOT)
+        timeline = ActiveTimeline(storage, config, ROOT)
         look_ahead(
             storage,
             partial(TableConfig.load, storage),
@@ -109,7 +109,6 @@ class MetadataPublisher:
             lambda: table.definitions,
             lambda: table.history,
             lambda: table.schema,
-            lambda: data.read_plans(data.load()),
         )
         folders = [f"{ROOT}/{name}" for name in sorted(config.metadata_partitions)]
         lists = [partial(storage.list_files, folder) for folder in folders]

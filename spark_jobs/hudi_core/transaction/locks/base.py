@@ -9,6 +9,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -61,6 +62,7 @@ class TableLock(ABC):
         self.name = name
         self._owner = owner
         self._wait_seconds = wait_ms / 1000
+        self._times = ExitStack()
         self.on_taken: Callable[[], None] = lambda: None
         """`with` calls it when the lock is taken: the state of the table that was read before may be out of date."""
         self.check_alone: Callable[[], None] = lambda: None
@@ -74,13 +76,12 @@ class TableLock(ABC):
         except BaseException:
             self.release()
             raise
-        self._times = times_pass_at_end()
-        self._times.__enter__()
+        self._times.enter_context(times_pass_at_end())
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
-            self._times.__exit__(None, None, None)
+            self._times.close()
         finally:
             if not self.release():
                 log.warning("%s was taken away from %s while it was held", self.name, self._owner.describe())
