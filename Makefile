@@ -82,6 +82,7 @@ bench: $(VENV)/.done ## time and memory beside real Hudi and Hudi-rs; stores res
 	@$(BIN)/python -m benchmarks.large_rewrites
 	@$(BIN)/python -m benchmarks.metadata
 	@$(BIN)/python -m benchmarks.fleet
+	@$(BIN)/python -m benchmarks.requests
 	@$(BIN)/python -m benchmarks.triggerer
 
 options: $(VENV)/.done ## write docs/reference/options.md from the typed option keys

@@ -47,7 +47,7 @@ def drive(
     is a look; Spark then finds the plan's instant pending. `at_once` is how many requests share this machine. Raises
     the errors of HudiTable.run. Errors of this process alone (OF_THIS_PROCESS) leave all to Spark.
     """
-    with table.one_command():
+    with table.one_command(), table.one_look(request):
         choice: Choice | None = None
         try:
             nothing = table.make_plan(request) if mode is not Mode.LOOK else None

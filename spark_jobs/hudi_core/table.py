@@ -22,6 +22,7 @@ from hudi_core.query.request import MetadataMode, Query, ReadRequest
 from hudi_core.request.results import Progress, Result
 from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import OneLookStorage, one_look
+from hudi_core.storage.overlapped import both, is_remote, look_ahead
 from hudi_core.storage.recorded_changes import exit_code_of_changes
 from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.active import ActiveTimeline
@@ -135,7 +136,8 @@ class HudiTable:
 
         chosen = None if columns is None else tuple(columns)
         request = ReadRequest(query, chosen, metadata, as_of, begin, end, where, dialect)
-        return plan_read(self.context, request)
+        with one_look(self._storage):
+            return plan_read(self.context, request)
 
     def read(
         self,
@@ -205,7 +207,7 @@ class HudiTable:
 
     def nothing_to_do(self, request: Request) -> Result | None:
         """Returns the result of a request that has nothing to do; else None. See Request.nothing."""
-        with one_look(self._storage):
+        with one_look(self._storage, goes_on=True):
             return request.nothing(self._context_of(request), _owner_of(request))
 
     def make_plan(self, request: Request) -> Result | None:
@@ -223,11 +225,12 @@ class HudiTable:
         """
         from hudi_core.services.engine_choice import choose
 
-        with one_look(self._storage):
+        with one_look(self._storage, goes_on=True):
             context = self._context_of(request)
             config = EngineConfig.of(context.options)
             extent = request.extent(context, config) if request.needs_executors else Extent()
-        choice = choose(extent, config, WriteConfig.of(context.options), at_once=at_once)
+        waits = is_remote(self._storage)
+        choice = choose(extent, config, WriteConfig.of(context.options), at_once=at_once, waits=waits)
         return replace(choice, local=True) if here else choice
 
     def run(
@@ -241,10 +244,14 @@ class HudiTable:
         verbs.request.Work. Raises HudiError: for bad input (exit code 2) before anything is written; later as a failure
         (exit code 1) that says what was rolled back and what stays; ConflictError when it is safe to retry.
         """
-        with self.one_command(), one_look(self._storage) if request.looks_once else nullcontext():
+        with self.one_command(), self.one_look(request):
             result = request.run(Work(self._context_of(request), engine, _owner_of(request), progress, choose))
         has_worked = (result.instants and result.reason is None) or result.document
         return replace(result, engine=engine.name if has_worked else None)
+
+    def one_look(self, request: Request) -> AbstractContextManager[None]:
+        """Makes what is called within one look at the table, where the request allows it (storage.one_look)."""
+        return one_look(self._storage, goes_on=True) if request.looks_once else nullcontext()
 
     def one_command(self) -> AbstractContextManager[None]:
         """Counts what is called within as one command: bad input that is found after any of it wrote is a failure."""
@@ -264,12 +271,18 @@ class HudiTable:
         return open_data_storage(self.uri, self._storage_options)
 
     def _context_of(self, request: Request) -> TableContext:
-        options = {**self.context.options, **request.options}
+        options = {**self._options, **request.options}
         if request.allow_corrupt_log_blocks:
             options[ALLOW_CORRUPT.name] = "true"
         check_options(options)
-        config = TableConfig.load(self.context.storage)
-        return replace(self.context, config=config, options=options)
+        context, config = both(self._storage, lambda: self.context, self._current)
+        return replace(context, config=config, options=options)
+
+    def _current(self) -> TableConfig:
+        """Returns the properties now; the timeline is listed as well, as every step needs it."""
+        config = TableConfig.load(self._storage)
+        look_ahead(self._storage, self._active.load)
+        return config
 
 
 def _owner_of(request: Request) -> Owner:

@@ -198,6 +198,7 @@ def test_listings_show_one_level_sorted_without_a_cache(storage: Storage) -> Non
     assert storage.delete("p/3") is True
     assert [info.path for info in storage.list_files("p")] == ["p/7"]
     assert storage.delete("p/3") is False
+    assert (storage.remove("p/7"), storage.list_files("p")) == (None, [])
 
 
 def test_a_folder_goes_with_all_below_and_nothing_beside(storage: Storage) -> None:

@@ -42,7 +42,7 @@ def no_wait_for_late_puts(monkeypatch: pytest.MonkeyPatch) -> None:
 def without_the_guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Claims decide nothing and close nothing: what is left are the checks before the put."""
     with monkeypatch.context() as patch:
-        patch.setattr(Claim, "decide", lambda self, decision: None)
+        patch.setattr(Claim, "decide", lambda self, decision, ahead: None)
         patch.setattr(claims, "close", lambda storage, folder, epoch: None)
         yield
 

@@ -37,6 +37,8 @@ def work(storage: Storage) -> None:
         source.read(2)
         source.read()
     storage.delete("a/1")
+    storage.write("c", b"")
+    storage.remove("c")
     storage.delete_folder("a")
     storage.write("done", b"")
 
@@ -63,6 +65,8 @@ EXPECTED = [
     Operation("input.read", "b/3"),
     Operation("input.close", "b/3"),
     Operation("delete", "a/1"),
+    Operation("write", "c"),
+    Operation("remove", "c"),
     Operation("delete", "a/2"),
     Operation("delete_folder", "a"),
     Operation("write", "done"),

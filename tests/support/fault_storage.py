@@ -18,6 +18,7 @@ MUTATIONS = frozenset(
         "create_exclusive",
         "write_if",
         "delete",
+        "remove",
         "delete_folder",
         "open_output",
         "output.write",
@@ -182,6 +183,10 @@ class FaultStorage:
     def delete(self, path: str) -> bool:
         with self.plan.step("delete", path):
             return self.inner.delete(path)
+
+    def remove(self, path: str) -> None:
+        with self.plan.step("remove", path):
+            self.inner.remove(path)
 
     def delete_folder(self, folder: str) -> list[str]:
         """File by file, each an operation of its own: no storage removes a folder atomically."""

@@ -111,6 +111,9 @@ class MemoryStorage:
         with self._lock:
             return self._objects.pop(path, None) is not None
 
+    def remove(self, path: str) -> None:
+        self.delete(path)
+
     def delete_folder(self, folder: str) -> list[str]:
         if not folder:
             raise StorageError("refused to delete the root of the storage", path=self.uri)

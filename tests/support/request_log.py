@@ -1,14 +1,18 @@
-"""The requests of a run on a local table, by every storage that it opens: as an object store would count them."""
+"""The requests of a run on a local table, by every storage that it opens: as an object store would count them, and as
+it would make a run wait for them.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
 import pytest
 
+from hudi_core.storage import overlapped
 from hudi_core.storage.local import LocalStorage
 
 KINDS = (
@@ -35,6 +39,8 @@ class RequestLog:
     """Kind and path of each request; one that a storage makes on its way to answer another is not counted."""
 
     requests: list[tuple[str, str]] = field(default_factory=list)
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    """When each request began and ended."""
     within: threading.local = field(default_factory=threading.local)
 
     def of(self, *kinds: str, folder: str = "") -> list[str]:
@@ -42,9 +48,13 @@ class RequestLog:
         return [path for kind, path in self.requests if kind in kinds and path.startswith(folder)]
 
 
-def log_requests(patch: pytest.MonkeyPatch) -> RequestLog:
-    """Logs the requests of local storages from now on, until `patch` is over."""
+def log_requests(patch: pytest.MonkeyPatch, *, seconds: float = 0.0) -> RequestLog:
+    """Logs the requests of local storages from now on, until `patch` is over. With `seconds` each takes so long, and
+    the storages count as remote.
+    """
     log = RequestLog()
+    if seconds:
+        patch.setattr(overlapped, "is_remote", lambda _: True)
 
     def logged(kind: str, method: Any) -> Any:
         @wraps(method)
@@ -53,10 +63,13 @@ def log_requests(patch: pytest.MonkeyPatch) -> RequestLog:
                 return method(self, path, *rest, **named)
             log.requests.append((kind, path))
             log.within.answer = True
+            begun = time.monotonic()
             try:
+                time.sleep(seconds)
                 return method(self, path, *rest, **named)
             finally:
                 log.within.answer = False
+                log.spans.append((begun, time.monotonic()))
 
         return request
 

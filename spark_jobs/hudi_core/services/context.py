@@ -92,9 +92,13 @@ class TableContext(ReadContext):
     def claim(self, instant: str, owner: Owner) -> Claim:
         """Makes `owner` the owner of `instant`. Raises ConflictError while another owner or its writer may be alive."""
         beat = HeartbeatConfig.of(self.options)
-        refuse_live_writer(self.storage, instant, beat)
         claimed = claim(
-            self.storage, instant, owner, interval_ms=beat.interval_ms, tolerable_misses=beat.tolerable_misses
+            self.storage,
+            instant,
+            owner,
+            interval_ms=beat.interval_ms,
+            tolerable_misses=beat.tolerable_misses,
+            refuse=partial(refuse_live_writer, self.storage, instant, beat),
         )
         look_again(self.storage)  # an earlier owner may have gone on until now
         return claimed

@@ -21,6 +21,8 @@ _FIXED: Final = 200 << 20
 _EXPANSION: Final = 16
 """The most bytes of memory that a compressed byte of a file takes while its rows are merged."""
 _MIB: Final = 1 << 20
+_WAITING: Final = 4
+"""Threads for each processor where units wait for requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +39,20 @@ class Choice:
         return LocalEngine(processes=self.width) if self.in_processes else LocalEngine(self.width)
 
 
-def choose(extent: Extent, config: EngineConfig, writing: WriteConfig, *, at_once: int = 1) -> Choice:
-    """Chooses the engine for a plan. `at_once` is how many plans share the processors and the memory."""
+def choose(
+    extent: Extent, config: EngineConfig, writing: WriteConfig, *, at_once: int = 1, waits: bool = False
+) -> Choice:
+    """Chooses the engine for a plan. `at_once` is how many plans share the processors and the memory. With `waits`,
+    small units wait for requests most of their time: more of them run side by side, unless the options say how many.
+    """
     if extent.for_spark is not None:
         return Choice(False, extent.for_spark)
     needed = task_memory(extent, writing)
     memory = config.memory_bytes // at_once
-    width = max(1, min(config.width // at_once, extent.units, memory // needed))
-    processes = width > 1 and extent.size >= PROCESS_BYTES
+    is_small = extent.size < PROCESS_BYTES
+    width = config.width * (_WAITING if waits and is_small and not config.processors else 1)
+    width = max(1, min(width // at_once, extent.units, memory // needed))
+    processes = width > 1 and not is_small
     plan = f"{extent.units} units, {extent.size / _MIB:.1f} MiB"
     if extent.units > config.max_units:
         return Choice(False, f"more than {config.max_units} units ({LOCAL_MAX_UNITS.name})", width, processes)

@@ -11,6 +11,7 @@
 - ``failures``: which failure means "absent", and which access denied, no credentials, overload or a full disk; a file
   whose writing failed is not published.
 - ``one_look``: what a step of a run requests only once, when it looks again, which folders it always looks up.
+- ``overlapped``: which requests of a run are made at the same time, and on which storages.
 - ``recorded_changes``: whether a command has written anything: if so, it does not end with the exit code of bad input.
 
 Elsewhere: the test of a storage's exclusive creates is in ``hudi_health/probe``; how large a file may be in

@@ -137,6 +137,12 @@ class Storage(Protocol):
         """Removes the object (and a local `.crc` side file). Returns False when it was absent."""
         ...
 
+    def remove(self, path: str) -> None:
+        """Removes the object, which the caller wrote or has listed: where it is gone, nothing happens. On an object
+        store it is one request, while `delete` asks first.
+        """
+        self.delete(path)
+
     def delete_folder(self, folder: str) -> list[str]:
         """Removes everything below `folder`, and returns the paths of the files that were there."""
         ...

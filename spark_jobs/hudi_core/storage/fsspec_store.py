@@ -19,7 +19,7 @@ from hudi_core.storage.failures import LIBRARY_FAILURES, GuardedOutput, check_re
 FOLDER_PROTOCOLS = frozenset({"file", "local", "memory", "hdfs", "webhdfs", "sftp", "ftp", "smb", "dbfs"})
 """File systems whose folders need not be created and remain after their files."""
 
-_DELETE_THREADS = 8
+_DELETE_THREADS = 16
 
 
 class FsspecStorage(LibraryStorage):
@@ -36,11 +36,11 @@ class FsspecStorage(LibraryStorage):
             info = self._fs.info(target)
         if info["type"] != "file":
             raise StorageNotFoundError(f"not a file in {self.uri}", path=path)
-        return _info(path, info)
+        return file_info(path, info)
 
     def list_files(self, folder: str) -> list[FileInfo]:
         children = self._children(folder)
-        return by_path(_info(path, child) for path, child in children if child["type"] == "file")
+        return by_path(file_info(path, child) for path, child in children if child["type"] == "file")
 
     def list_folders(self, folder: str) -> list[str]:
         return sorted(path for path, info in self._children(folder) if info["type"] == "directory")
@@ -49,7 +49,7 @@ class FsspecStorage(LibraryStorage):
         if self._has_folders:
             return super().list_tree(folder)
         below = self._children(folder, deep=True)
-        return by_path(_info(path, info) for path, info in below if info["type"] == "file")
+        return by_path(file_info(path, info) for path, info in below if info["type"] == "file")
 
     def read(self, path: str) -> bytes:
         # One request reads a range that ends after the limit: the size need not be requested.
@@ -93,8 +93,11 @@ class FsspecStorage(LibraryStorage):
         check_removable(folder, self.uri)
         target = self._target(folder)
         with self._calls(folder):
-            self._fs.invalidate_cache(target)
-            below: Mapping[str, Any] = self._fs.find(target, withdirs=True, detail=True)
+            if self._has_folders:
+                self._fs.invalidate_cache(target)
+                below: Mapping[str, Any] = self._fs.find(target, withdirs=True, detail=True)
+            else:
+                below = {f"{self._root}/{path}": info for path, info in self._children(folder, deep=True)}
             files = [name for name, info in below.items() if info["type"] == "file" and name.startswith(target + "/")]
             # One by one: fsspec's recursive rm reads `*`, `?` and `[` of a partition value as a pattern.
             with ThreadPoolExecutor(_DELETE_THREADS) as pool:
@@ -157,7 +160,7 @@ def protocols_of(fs: Any) -> set[str]:
     return {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
 
 
-def _info(path: str, info: Mapping[str, Any]) -> FileInfo:
+def file_info(path: str, info: Mapping[str, Any]) -> FileInfo:
     return FileInfo(path, int(info["size"]), _modified(info))
 
 

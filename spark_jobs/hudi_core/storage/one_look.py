@@ -13,12 +13,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.recorded_changes import RecordingStorage
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _METADATA: Final = ".hoodie"
@@ -116,6 +117,19 @@ class OneLookStorage(RecordingStorage):
             self._thread.look = outer
             self.look_again()
 
+    def in_this_look(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Returns the function for another thread, which shares the look of this one meanwhile."""
+        look = self._look()
+
+        def sharing(*arguments: P.args, **named: P.kwargs) -> T:
+            outer, self._thread.look = self._look(), look
+            try:
+                return function(*arguments, **named)
+            finally:
+                self._thread.look = outer
+
+        return sharing
+
     def look_again(self) -> None:
         """Forgets what this thread has seen, so that it sees the table as it is now."""
         look = self._look()
@@ -144,7 +158,7 @@ class OneLookStorage(RecordingStorage):
         listed, content = self._final.get(info.path, (None, b""))
         if listed != info:
             changes, content = self._seen_changes, load()
-            if is_small(content) and self._seen_changes == changes:
+            if is_small(len(content)) and self._seen_changes == changes:
                 self._keep(info.path, info, content)
         return cast("bytes", content)
 
@@ -186,7 +200,7 @@ class OneLookStorage(RecordingStorage):
     def create_exclusive(self, path: str, data: bytes) -> None:
         super().create_exclusive(path, data)
         look = self._look_at(path)
-        if look is None or not data or not is_small(data):
+        if look is None or not data or not is_small(len(data)):
             return
         if _FINAL.search(path):
             self._keep(path, None, data)
@@ -244,6 +258,15 @@ def look_again(storage: Storage) -> None:
         storage.look_again()
 
 
+def is_looking(storage: Storage) -> bool:
+    """Whether this thread remembers what it requests now."""
+    return isinstance(storage, OneLookStorage) and storage._look() is not None
+
+
+def in_this_look(storage: Storage, function: Callable[P, T]) -> Callable[P, T]:
+    return storage.in_this_look(function) if isinstance(storage, OneLookStorage) else function
+
+
 def once(storage: Storage, path: str, load: Callable[[], T], keep: Callable[[T], bool] = lambda _: True) -> T:
     return storage.once(path, load, keep) if isinstance(storage, OneLookStorage) else load()
 
@@ -252,6 +275,6 @@ def content_of(storage: Storage, info: FileInfo, load: Callable[[], bytes]) -> b
     return storage.content_of(info, load) if isinstance(storage, OneLookStorage) else load()
 
 
-def is_small(data: bytes) -> bool:
-    """Whether the content of a file may be remembered."""
-    return len(data) <= _MOST_BYTES
+def is_small(size: int) -> bool:
+    """Whether the content of a file of so many bytes may be remembered."""
+    return size <= _MOST_BYTES

@@ -115,6 +115,11 @@ class RecordingStorage:
             self._note(path, is_there=False)
         return was_there
 
+    def remove(self, path: str) -> None:
+        with self._changing(path, is_there=False):
+            self._inner.remove(path)
+        self._note(path, is_there=False)
+
     def delete_folder(self, folder: str) -> list[str]:
         removed = self._inner.delete_folder(folder)
         for path in removed:

@@ -27,6 +27,8 @@ LIBRARIES = {
     **dict.fromkeys(("abfs", "abfss", "az"), "adlfs: pip install 'adlfs>=2026.2'"),
 }
 """By scheme, the library that serves it and the command that installs it, for the remedy of an error."""
+_CONNECTIONS = 32
+"""Requests to S3 that may be under way at once; botocore's default is 10."""
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -106,7 +108,7 @@ def fsspec_options(scheme: str, options: Mapping[str, str]) -> dict[str, Any]:
     }
     if "region" in options:
         arguments["client_kwargs"] = {"region_name": options["region"]}
-    return arguments | {"anon": _is_anonymous(options)}
+    return arguments | {"anon": _is_anonymous(options), "config_kwargs": {"max_pool_connections": _CONNECTIONS}}
 
 
 def arrow_s3_options(options: Mapping[str, str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -21,9 +21,11 @@ from hudi_core.errors import (
     StorageNotFoundError,
     UnsupportedError,
 )
+from hudi_core.model.partition import check_relative_path
 from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits
+from hudi_core.storage.base import FileInfo
 from hudi_core.storage.failures import LIBRARY_FAILURES, service_code, to_storage_error
-from hudi_core.storage.fsspec_store import FsspecStorage, protocols_of
+from hudi_core.storage.fsspec_store import FsspecStorage, file_info, protocols_of
 
 _TAG = "airflow-hudi-create"
 _ATTEMPTS = 5
@@ -45,6 +47,58 @@ class S3Storage(FsspecStorage):
     supports_exclusive_create = True
     supports_conditional_write = True
     _checked = False
+    _bucket_seen = False
+
+    def stat(self, path: str) -> FileInfo:
+        """Sends one HEAD. s3fs lists as well where the object is absent: it may be a folder."""
+        target = self._file(path)
+        if not self._bucket_seen:
+            return self._first_stat(path)
+        bucket, key, _ = self._fs.split_path(target)
+        with self._calls(path):
+            head = self._fs.call_s3("head_object", Bucket=bucket, Key=key)
+        return file_info(path, {**head, "size": head["ContentLength"]})
+
+    def remove(self, path: str) -> None:
+        with self._calls(path):
+            self._remove(self._file(path))
+
+    def _first_stat(self, path: str) -> FileInfo:
+        """Asks by s3fs, whose listing distinguishes a missing bucket from a missing object."""
+        try:
+            found = super().stat(path)
+        except StorageNotFoundError:
+            self._bucket_seen = True
+            raise
+        self._bucket_seen = True
+        return found
+
+    def _children(self, folder: str, *, deep: bool = False) -> list[tuple[str, Mapping[str, Any]]]:
+        """Sends one request for a thousand names. s3fs sends more for an empty folder: it may be an object."""
+        check_relative_path(folder, source=self.uri)
+        bucket, key, _ = self._fs.split_path(self._target(folder))
+        prefix = f"{key}/" if key else ""
+        request = {"Bucket": bucket, "Prefix": prefix, **({} if deep else {"Delimiter": "/"})}
+        found: list[tuple[str, Mapping[str, Any]]] = []
+        with self._calls(folder):
+            while True:
+                page = self._fs.call_s3("list_objects_v2", **request)
+                names = [
+                    (item["Key"], {**item, "type": "file", "size": item["Size"]}) for item in page.get("Contents", ())
+                ]
+                names += [
+                    (item["Prefix"].rstrip("/"), {"type": "directory"}) for item in page.get("CommonPrefixes", ())
+                ]
+                # The folder itself may have an object, which goes with it.
+                found += [
+                    (self._relative(f"{bucket}/{name}"), info)
+                    for name, info in names
+                    if name.startswith(prefix) and (deep or name != prefix)
+                ]
+                if not page.get("IsTruncated"):
+                    self._bucket_seen = True
+                    return found
+                request["ContinuationToken"] = page["NextContinuationToken"]
 
     def create_exclusive(self, path: str, data: bytes) -> None:
         self.write_if(path, data, version=None)

@@ -18,6 +18,7 @@ from hudi_core.errors import (
 )
 from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import look_again
+from hudi_core.storage.overlapped import look_ahead
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
 from hudi_core.timeline.actions.compaction import CompactionPlan, decode_compaction_plan
 from hudi_core.timeline.actions.content import decode_any, read_stable
@@ -51,6 +52,10 @@ class ActiveTimeline:
     def look_again(self) -> None:
         """Makes the next listing read the timeline as it is then (storage.one_look)."""
         look_again(self._storage)
+
+    def look_ahead(self) -> None:
+        """Lists the folder for what comes next, beside another request (storage.overlapped)."""
+        look_ahead(self._storage, self.load)
 
     def names(self) -> list[str]:
         """Returns the sorted names of the files in the timeline's folder, foreign ones included, from one listing."""

@@ -7,11 +7,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 
 from hudi_core.config.concurrency_config import MAX_SILENCE_MS
 from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.names import CLOCKS, ClaimFolder, epochs_of, last_number
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.overlapped import both, overlapped
 from hudi_core.transaction.claim_file import (
     ClaimRecord,
     Decision,
@@ -66,6 +68,10 @@ class Claim:
             remedy = "run the instant again: that completes it"
             raise ConflictError(message, path=self._folder.decision(self._decided_by or self.epoch), remedy=remedy)
 
+    def check_with(self, check_lock: Callable[[], None]) -> None:
+        """Checks the table lock, and then the claim like `check`: neither depends on the other."""
+        overlapped(self._storage, [check_lock, self.check])
+
     def check_owner(self) -> None:
         """Raises ConflictError unless the claim is ours and alive, whatever earlier owners decided."""
         self.heartbeat.check()
@@ -79,8 +85,10 @@ class Claim:
             raise self._lost("was removed", self._record.path)
         self._seen = listed
 
-    def decide(self, decision: Decision) -> None:
-        """Records the decision. Raises ConflictError when a successor closed the epoch, or when the claim is lost."""
+    def decide(self, decision: Decision, ahead: Callable[[], object] = lambda: None) -> None:
+        """Records the decision. Then makes the requests `ahead` beside its own. Raises ConflictError when a successor
+        closed the epoch, or when the claim is lost.
+        """
         self.may_have_decided = True
         try:
             decide(self._storage, self._folder, self.epoch, decision)
@@ -88,7 +96,7 @@ class Claim:
             self.may_have_decided = False
             raise
         try:
-            self.check_owner()
+            overlapped(self._storage, [self.check_owner, ahead])
         except ConflictError:
             # A successor that took over has seen the decision, and carries it out. A successor that is done with the
             # instant removed our claim before the decision came, and nobody will look at the decision.
@@ -129,7 +137,7 @@ class Claim:
             ours = listed is not None and (listed == self._seen or self._is_on_record())
             is_last = ours and epochs[-1] == self.epoch
             if is_last or not epochs:  # before the release: after it the heartbeat file is the next owner's
-                self._storage.delete(self._folder.hudi_heartbeat)
+                self._storage.remove(self._folder.hudi_heartbeat)
             if self.is_over:
                 forget_claims(self._storage, self.instant, files)
             else:
@@ -137,7 +145,7 @@ class Claim:
                     with suppress(StorageExistsError):  # an earlier call created the file and failed after that
                         self._storage.create_exclusive(self._folder.released(self.epoch), b"")
                 if self._folder.heartbeat(self.epoch) in files and (ours or self.epoch not in epochs):
-                    self._storage.delete(self._folder.heartbeat(self.epoch))
+                    self._storage.remove(self._folder.heartbeat(self.epoch))
         finally:
             # Also when the storage failed: the next run of this process may then take over.
             drop_token(self._record.token)
@@ -170,11 +178,13 @@ def claim(
     now: Callable[[], float] | None = None,
     interval_ms: int = 60_000,
     tolerable_misses: int = 2,
+    refuse: Callable[[], None] = lambda: None,
 ) -> Claim:
     """Makes this process the owner of `instant` and starts its heartbeat. The last owner must have released the
     instant, be provably dead, or have a heartbeat that expired by its own interval, on the storage's clock or against
     `now` (seconds since the epoch). Raises ConflictError, with owner and time, when the last owner may be alive, or
-    when another process took over first. Raises ConfigError for an instant or an interval that is not valid.
+    when another process took over first, and what `refuse` raises, which is called beside the first look. Raises
+    ConfigError for an instant or an interval that is not valid.
     """
     if _INSTANT.match(instant) is None:
         raise ConfigError(
@@ -188,7 +198,7 @@ def claim(
     hold_token(token)  # before the file shows: else a thread of this process could take it for an abandoned one
     try:
         for _ in range(_ATTEMPTS):
-            earlier, last = _earlier_epochs(storage, folder, now)
+            _, (earlier, last) = both(storage, refuse, partial(_earlier_epochs, storage, folder, now))
             epoch = last + 1
             record = ClaimRecord(folder.claim(epoch), epoch, token, owner, interval_ms, tolerable_misses)
             with suppress(StorageExistsError):  # another process won the race for this epoch

@@ -123,16 +123,16 @@ def forget_claims(storage: Storage, instant: str, listed: Mapping[str, FileInfo]
     files = storage.list_files(folder.path) if listed is None else list(listed.values())
     earlier = epochs_of(info.name for info in files)[:-1]
     for epoch in earlier:
-        storage.delete(folder.claim(epoch))
+        storage.remove(folder.claim(epoch))
     if earlier:  # another process may have claimed the instant meanwhile
         files = storage.list_files(folder.path)
     highest = epochs_of(info.name for info in files)[-1:]
     kept = {path for epoch in highest for path in (folder.claim(epoch), folder.decision(epoch))}
     for info in files:
         if info.path not in kept:
-            storage.delete(info.path)
+            storage.remove(info.path)
     for epoch in highest:
-        storage.delete(folder.claim(epoch))
+        storage.remove(folder.claim(epoch))
     storage.delete_folder(folder.path)
 
 

@@ -75,8 +75,7 @@ class Completer:
                 precondition(timeline)
 
             def check() -> None:
-                lock.check()
-                self._claim.check()
+                self._claim.check_with(lock.check)
 
             if publish is not None:
                 publish(check)
@@ -84,7 +83,8 @@ class Completer:
             completion_time = None if self._timeline.layout == 1 else self._clock.next(timeline, minimum=instant)
             decision = Decision(action, completion_time, content, timeline.commits().requested_times)
             lock.check()
-            self._claim.decide(decision)
+            self._timeline.look_again()  # the last moment at which another writer's completed file can be seen
+            self._claim.decide(decision, self._timeline.look_ahead)
             return self._put(instant, decision)
 
     def finish_decided(self, instant: str, *, why_not: WhyNot | None = None) -> Instant | None:
@@ -117,6 +117,7 @@ class Completer:
                 self._claim.settle(abandoned=True)
                 shown = self._timeline.load().find(instant, decision.action)
                 return shown if shown is not None and shown.is_completed else None
+            self._timeline.look_again()  # as above
             completed = self._put(instant, decision)
             self._claim.settle()
             log.info("%s %s completed: an earlier run had decided so and was cut off", decision.action, instant)
@@ -133,7 +134,6 @@ class Completer:
             )
 
     def _put(self, instant: str, decision: Decision) -> Instant:
-        self._timeline.look_again()  # the last moment at which another writer's completed file can be seen
         try:
             return self._timeline.complete(instant, decision.action, decision.content, decision.completion_time)
         except StorageExistsError as error:

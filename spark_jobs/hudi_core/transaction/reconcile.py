@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from hudi_core.codec.log.blocks import LogBlock
@@ -19,6 +19,7 @@ from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.overlapped import overlapped
 from hudi_core.view.file_group import DataFile
 
 log = logging.getLogger(__name__)
@@ -27,17 +28,12 @@ FindFiles = Callable[[Storage, str, Iterable[str]], Sequence[FileInfo]]
 """Finds the files that the attempts at an instant wrote into some partitions: base_files_of, log_files_of."""
 OWN_ATTEMPTS: Final = 1_500_000_000
 """The first attempt id in our log files' names. It is far above Hudi's: in version 6, all writers share the names."""
-_LISTERS = 16
-_PARALLEL_FROM = 8
 
 
 def list_partitions(storage: Storage, partitions: Iterable[str]) -> list[tuple[str, list[FileInfo]]]:
     """Returns the partitions, sorted, with their files. Makes one listing per partition, several at a time."""
     names = sorted(set(partitions))
-    if len(names) < _PARALLEL_FROM:
-        return [(partition, storage.list_files(partition)) for partition in names]
-    with ThreadPoolExecutor(max_workers=_LISTERS, thread_name_prefix="list") as pool:
-        return list(zip(names, pool.map(storage.list_files, names), strict=True))
+    return list(zip(names, overlapped(storage, [partial(storage.list_files, name) for name in names]), strict=True))
 
 
 def files_of(

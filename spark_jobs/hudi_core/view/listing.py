@@ -18,7 +18,7 @@ from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import MAX_DEPTH, PARTITION_METADATA, check_partition, join, own_folder
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.storage.registry import scheme_of
+from hudi_core.storage.overlapped import is_remote
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Instant
@@ -27,8 +27,6 @@ from hudi_core.timeline.timeline import Timeline
 _METADATA_FOLDER: Final = ".hoodie"
 _OWN_METADATA: Final = f"{_METADATA_FOLDER}/{PARTITION_METADATA}"
 _METADATA_FILES: Final = frozenset({PARTITION_METADATA, f"{PARTITION_METADATA}.parquet", f"{PARTITION_METADATA}.orc"})
-_NEAR: Final = frozenset({"file", "memory"})
-"""Schemes whose listings have no latency, so that threads would only cost."""
 LISTING_THREADS: Final = 16
 
 
@@ -50,7 +48,7 @@ def walk_partitions(
         return None, [child for child in storage.list_folders(folder) if child != _METADATA_FOLDER]
 
     with ExitStack() as stack:
-        near = scheme_of(storage.uri) in _NEAR
+        near = not is_remote(storage)  # threads would only cost
         visit_all = map if near else stack.enter_context(ThreadPoolExecutor(LISTING_THREADS, "hudi-listing")).map
         pending = [("", 0)]
         visited: dict[str, tuple[list[FileInfo] | None, list[str]]] = {}

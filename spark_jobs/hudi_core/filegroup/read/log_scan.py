@@ -19,6 +19,7 @@ from typing import Final
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock, ReadAt, walk
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.storage.base import ByteRange, Storage
+from hudi_core.storage.overlapped import each_ahead
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile
@@ -178,12 +179,22 @@ def log_blocks(
     """Yields every block of the log files, file by file. Contents are not read, except those of small files, up to
     `most_kept` bytes in all: each of them is one request. Raises the errors of scan_log_files.
     """
-    for file in log_files:
-        read_at: ReadAt = partial(_read, storage, file.path)
-        if 0 < file.size <= min(_SMALL, most_kept):
-            most_kept -= file.size
-            read_at = partial(_part, read_at(0, file.size))
+
+    def content(item: tuple[DataFile, bool]) -> bytes | None:
+        file, is_kept = item
+        return _read(storage, file.path, 0, file.size) if is_kept else None
+
+    for (file, _), kept in each_ahead(storage, _with_kept(log_files, most_kept), content):
+        read_at: ReadAt = partial(_read, storage, file.path) if kept is None else partial(_part, kept)
         yield from walk(read_at, file.size, file.path)
+
+
+def _with_kept(log_files: Iterable[DataFile], most_kept: int) -> Iterator[tuple[DataFile, bool]]:
+    """Yields each log file, and whether its whole content is read: of small files, up to `most_kept` bytes in all."""
+    for file in log_files:
+        is_kept = 0 < file.size <= min(_SMALL, most_kept)
+        most_kept -= file.size if is_kept else 0
+        yield file, is_kept
 
 
 def has_counting_block(storage: Storage, log_file: DataFile, is_committed: IsCommitted) -> bool:

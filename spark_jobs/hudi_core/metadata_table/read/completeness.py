@@ -43,6 +43,7 @@ from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import Storage
+from hudi_core.storage.one_look import in_this_look
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.indexing import decode_index_plan
 from hudi_core.timeline.active import ActiveTimeline
@@ -214,7 +215,8 @@ class Completeness:
         deleted: set[FileGroupId] = set()
         found: set[FileGroupId] = set()
         with ThreadPoolExecutor(_READERS if self._snapshot.is_remote else 1, "completeness") as pool:
-            for item, metadata in zip(commits, pool.map(self._active.read_commit, commits), strict=True):
+            read = in_this_look(self._snapshot.storage, self._active.read_commit)
+            for item, metadata in zip(commits, pool.map(read, commits), strict=True):
                 for stat in metadata.write_stats():
                     group = FileGroupId(stat.partition_path, stat.file_id)
                     is_update = stat.name.startswith(".") and stat.num_update_writes and item.requested_time > since

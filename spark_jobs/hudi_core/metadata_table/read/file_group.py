@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -30,6 +31,7 @@ from hudi_core.model.names import (
 from hudi_core.model.partition import join
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.storage.one_look import content_of
+from hudi_core.storage.overlapped import each_ahead
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileGroup
@@ -174,6 +176,10 @@ def log_reader(storage: Storage, info: FileInfo) -> ReadAt:
     return lambda start, length: data[start : start + length]
 
 
+def _readers(storage: Storage, logs: Iterable[FileInfo]) -> Iterator[tuple[FileInfo, ReadAt]]:
+    return each_ahead(storage, logs, partial(log_reader, storage))
+
+
 @dataclass(frozen=True, slots=True)
 class BlockFilter:
     """The log blocks that count, by instant. `stop_at_newer`: a block after `latest` ends the scan (1.x: skipped)."""
@@ -188,7 +194,7 @@ def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter)
     CorruptFileError for a damaged block that no command rolls back: its records would be missing (Hudi skips it).
     """
     scan = scan_blocks(
-        chain.from_iterable(walk(log_reader(storage, info), info.size, info.path) for info in logs),
+        chain.from_iterable(walk(read_at, info.size, info.path) for info, read_at in _readers(storage, logs)),
         blocks.instants.__contains__,
         latest_instant=blocks.latest,
         stop_at_newer=blocks.stop_at_newer,
@@ -228,8 +234,8 @@ def blocks_by_instant(storage: Storage, logs: Iterable[FileInfo]) -> dict[str, B
     """Returns the blocks of every instant that wrote a block or was a command's target. Reads each log file once."""
     live: dict[str, dict[str, FileInfo]] = {}
     commands: dict[str, list[tuple[FileInfo, str]]] = {}
-    for info in logs:
-        for block in walk(log_reader(storage, info), info.size, info.path):
+    for info, read_at in _readers(storage, logs):
+        for block in walk(read_at, info.size, info.path):
             if isinstance(block, CorruptBlock):
                 message = f"the metadata table's log file has a damaged block: {block.reason}"
                 remedy = "drop the metadata table and let Hudi's writer rebuild it"

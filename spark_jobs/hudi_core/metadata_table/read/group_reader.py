@@ -25,6 +25,7 @@ from hudi_core.metadata_table.record import MetadataCodec, RecordRules, stored_s
 from hudi_core.model.size_limits import Limit, SizeLimits
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.storage.one_look import content_of
+from hudi_core.storage.overlapped import both
 
 T = TypeVar("T")
 _REMEMBERED = 1 << 16
@@ -94,7 +95,7 @@ class GroupReader(Generic[T]):
     """Reads the merged file slice of one file group at the first query, and keeps it: a GroupReader is one view."""
 
     def __init__(self, storage: Storage, merged: MergedSlice, blocks: BlockFilter, rules: RecordRules[T]) -> None:
-        self._storage = storage
+        self.storage = storage
         self._slice = merged
         self._blocks = blocks
         self._rules = rules
@@ -184,7 +185,7 @@ class GroupReader(Generic[T]):
 
     def _sources(self) -> list[Source]:
         if self._loaded is None:
-            self._loaded = open_sources(self._storage, self._slice, self._blocks)
+            self._loaded = open_sources(self.storage, self._slice, self._blocks)
         return self._loaded
 
 
@@ -204,12 +205,19 @@ def rebuild_as_remedy() -> Iterator[None]:
 
 def open_sources(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> list[Source]:
     """Opens the sources of a slice's records, oldest first, and reads their headers. Raises live_blocks' errors."""
-    sources: list[Source] = []
-    if merged.base_file is not None:
+
+    def of_base_file() -> list[Source]:
+        if merged.base_file is None:
+            return []
         hfile, path = _hfile(storage, merged.base_file), merged.base_file.path
         schema = hfile.schema() or stored_schema(V6)
-        sources.append(Records(hfile, MetadataCodec(schema, path=path), schema, path, unique=True))
-    return [*sources, *_logs(live_blocks(storage, merged.logs, blocks), storage.limits)]
+        return [Records(hfile, MetadataCodec(schema, path=path), schema, path, unique=True)]
+
+    def of_logs() -> list[Source]:
+        return list(_logs(live_blocks(storage, merged.logs, blocks), storage.limits))
+
+    base, logs = both(storage, of_base_file, of_logs)
+    return [*base, *logs]
 
 
 def check_base_file(storage: Storage, info: FileInfo) -> None:

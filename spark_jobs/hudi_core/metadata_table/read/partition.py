@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read.group_reader import GroupReader, of_keys, of_prefixes
+from hudi_core.storage.one_look import in_this_look
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -116,7 +117,7 @@ class MetadataPartition(Generic[T]):
                 yield answer(some[0])
                 continue
             with ThreadPoolExecutor(max_workers=len(some), thread_name_prefix="metadata-group") as pool:
-                yield from pool.map(answer, some)
+                yield from pool.map(in_this_look(self.groups[0].storage, answer), some)
 
     def _done(self, group: GroupReader[T]) -> None:
         if not self._keeps:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Final
@@ -28,16 +27,16 @@ from hudi_core.metadata_table.read.whole_files import refuse_missing, refuse_sho
 from hudi_core.metadata_table.record import RecordRules
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.storage.one_look import look_again
-from hudi_core.storage.registry import scheme_of
+from hudi_core.storage.one_look import content_of, is_small, look_again
+from hudi_core.storage.overlapped import is_remote, look_ahead, overlapped
 from hudi_core.timeline.actions.commit import written_files
 from hudi_core.timeline.actions.write_stats import WrittenFile
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
-_AT_ONCE: Final = 16
-"""The commits of the metadata table that are read in parallel where each read is a round trip."""
+_FEW: Final = 16
+"""The most files of a partition that are read ahead."""
 
 
 def partitions_there(storage: Storage, config: TableConfig) -> frozenset[str]:
@@ -82,12 +81,24 @@ class MetadataTableSnapshot:
         pending = self.data_timeline.pending_changes().requested_times
         counted = timeline.filter(lambda instant: instant.requested_time not in pending)
         by_name = metadata_config.features.log_name_has_delta_commit
-        refuse_short(
-            folder, files, slices, counted, self._stats_of_all, self._stats_of_attempts, named_by_writer=by_name
-        )
-        if by_name:
-            refuse_missing(folder, files, slices, timeline, pending, self._stats_of)
+
+        def check() -> None:
+            refuse_short(
+                folder, files, slices, counted, self._stats_of_all, self._stats_of_attempts, named_by_writer=by_name
+            )
+            if by_name:
+                refuse_missing(folder, files, slices, timeline, pending, self._stats_of)
+
+        overlapped(self.storage, (check, partial(self._read_ahead, slices)))
         return slices
+
+    def _read_ahead(self, slices: Sequence[MergedSlice]) -> None:
+        """Reads the files of few and small slices, which a query needs next."""
+        files = [info for item in slices for info in item.files]
+        if len(files) <= _FEW:
+            small = (info for info in files if is_small(info.size))
+            reads = (partial(content_of, self.storage, info, partial(self.storage.read, info.path)) for info in small)
+            look_ahead(self.storage, *reads)
 
     def current(self, name: str) -> bool:
         """Returns whether the properties list partition `name` now, and the files of its folder at the snapshot still
@@ -120,7 +131,7 @@ class MetadataTableSnapshot:
     @property
     def is_remote(self) -> bool:
         """Whether a read is a round trip: then parallel reads are faster."""
-        return scheme_of(self.storage.uri) not in ("file", "memory")
+        return is_remote(self.storage)
 
     def folder(self, name: str) -> str:
         """Returns the partition's folder, relative to the data table's base path. Raises FormatError for a name that is
@@ -146,6 +157,8 @@ class MetadataTableSnapshot:
         if FILES_PARTITION not in self.config.metadata_partitions:
             message = "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`"
             raise MetadataUnavailableError(message, path=self.config.path)
+        guessed = ActiveTimeline(self.storage, self.config, ROOT)  # most have the layout of their table
+        look_ahead(self.storage, partial(load_metadata_config, self.storage), guessed.load)
         timeline = self._active.load()
         if timeline.last_completed() is None:
             message = "the table's metadata table holds no completed instant"
@@ -161,12 +174,7 @@ class MetadataTableSnapshot:
     def _stats_of_all(self, commits: Sequence[Instant]) -> dict[Instant, tuple[WrittenFile, ...]]:
         """Returns _stats_of for each commit, without commits that were archived meanwhile."""
         missing = [item for item in commits if item not in self._stats]
-        if self.is_remote and len(missing) > 1:
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
-                list(pool.map(self._read_stats, missing))
-        else:
-            for item in missing:
-                self._read_stats(item)
+        overlapped(self.storage, [partial(self._read_stats, item) for item in missing])
         return {item: self._stats[item] for item in commits if item in self._stats}
 
     def _stats_of_attempts(self, commit: Instant) -> list[WrittenFile]:

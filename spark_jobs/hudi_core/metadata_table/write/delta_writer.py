@@ -2,8 +2,8 @@
 
 The output depends only on the records, so a repeated run continues after a crash: a block of the instant in a file
 group is complete, since log files appear atomically. Where another attempt has other records, with other file names,
-`write_alone` refuses its files. Memory: the records of all partitions as encoded cells, and one log file (for staged
-blocks some row_exchange.LOG_BYTES).
+`write_alone` refuses its files. Memory: the records of all partitions as encoded cells, and their log files, or
+one log file where blocks are staged (some row_exchange.LOG_BYTES).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from hudi_core.metadata_table.timeline import (
 from hudi_core.metadata_table.write.staged_logs import StagedLog
 from hudi_core.model.names import WriteToken, parse_log_file
 from hudi_core.storage.base import FileInfo
+from hudi_core.storage.overlapped import look_ahead, overlapped
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of
@@ -142,16 +143,16 @@ class DeltaWriter:
             )
             content = delta_commit_content(self.metadata_timeline, profile)
             self.metadata_timeline.active.to_inflight(instant, Action.DELTA_COMMIT, content)
-        stats = _by_partition((part, self._write_part(part, instant, encoder.schema, token)) for part in parts)
-        if alone:
-            self._refuse_newcomers(timeline, instant, parts, stats)
+        stats = _by_partition(zip(parts, self._write_parts(parts, instant, encoder.schema, token), strict=True))
         content = delta_commit_content(self.metadata_timeline, stats, schema)
         if check_alone is not None:
-            check_alone()
+            checks = (partial(self._refuse_newcomers, timeline, instant, parts, stats), check_alone)
+            overlapped(self.metadata_timeline.storage, checks)
         self.metadata_timeline.complete(instant, Action.DELTA_COMMIT, content)
 
     def _parts(self, timeline: Timeline, changes: Mapping[str, tuple[Cells, list[str]]], staged: Staged) -> list[_Part]:
         pending = self.metadata_timeline.pending_bases(timeline)
+        self._list_ahead((*changes, *staged))
         parts: list[_Part] = []
         for partition in dict.fromkeys((*changes, *staged)):
             cells, deleted = changes.get(partition, ([], []))
@@ -205,6 +206,10 @@ class DeltaWriter:
         found = data_files(self.metadata_timeline.storage.list_files(f"{ROOT}/{partition}"))
         return (info for info, name in found if name.instant == instant)
 
+    def _list_ahead(self, partitions: Iterable[str]) -> None:
+        storage = self.metadata_timeline.storage
+        look_ahead(storage, *(partial(storage.list_files, f"{ROOT}/{name}") for name in dict.fromkeys(partitions)))
+
     def _refuse_newcomers(
         self, timeline: Timeline, instant: str, parts: Sequence[_Part], stats: Mapping[str, Iterable[WriteStat]]
     ) -> None:
@@ -212,6 +217,7 @@ class DeltaWriter:
         known = {f"{ROOT}/{stat.path}" for items in stats.values() for stat in items}
         known.update(info.path for part in parts for info in part.place.logs)
         file_ids = {(part.place.partition, part.place.file_id) for part in parts}
+        self._list_ahead(stats)
         for partition in stats:
             if self._by_instant:
                 late = [info for info in self._named_after(instant, partition) if info.path not in known]
@@ -225,6 +231,15 @@ class DeltaWriter:
                 ]
             if late:
                 raise _conflict("another attempt's block appeared in the metadata table", late[0].path)
+
+    def _write_parts(
+        self, parts: Sequence[_Part], instant: str, schema: str, token: WriteToken
+    ) -> list[list[WriteStat]]:
+        """Writes the log files of all parts; of staged blocks, which may be large, one after the other."""
+        jobs = [partial(self._write_part, part, instant, schema, token) for part in parts]
+        if any(part.staged for part in parts):
+            return [job() for job in jobs]
+        return overlapped(self.metadata_timeline.storage, jobs)
 
     def _write_part(self, part: _Part, instant: str, schema: str, token: WriteToken) -> list[WriteStat]:
         """Writes a part's log files; returns write stats. Earlier log files with all records or staged blocks stay."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
@@ -16,10 +16,10 @@ from hudi_core.metadata_table.instants import latest_compaction
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level
 from hudi_core.metadata_table.partitions.registry import clean_updates, known_partition
 from hudi_core.metadata_table.read.completeness import indexes_in_doubt
-from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.file_group import ROOT, load_metadata_config
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileChanges, FileStatistics
-from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline, latest_schema
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions, widen_ranges
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter, Staged
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table, drop_partitions
@@ -29,6 +29,7 @@ from hudi_core.metadata_table.write.rollback import Footprint, MetadataRollback
 from hudi_core.metadata_table.write.staged_logs import Groups, Prepared, Workers, forget_staged, prepare_files
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
+from hudi_core.storage.overlapped import look_ahead
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
@@ -80,6 +81,7 @@ class MetadataPublisher:
         partition that this release cannot update, and ConflictError for a partition whose build has begun and has no
         file groups yet: its builder would assume that this commit is in it.
         """
+        self.look_ahead()
         absent = sorted(self.config.metadata_partitions_inflight - self._recorded.metadata_partitions)
         if absent:
             message = f"the metadata partitions {', '.join(absent)} are being initialized"
@@ -90,6 +92,27 @@ class MetadataPublisher:
             raise ConflictError(message, path=self.config.path, remedy=remedy)
         self.check()
         return self.commit_requirements()
+
+    def look_ahead(self) -> None:
+        """Requests at once what check_commit and publish_commit need of the table, one after the other. The caller has
+        loaded the data timeline: files of the metadata table are listed after its timeline, and that after the data
+        table's.
+        """
+        storage, config = self.storage, self.config
+        table = StoredTable(storage, config, self.settings)
+        timeline = ActiveTimeline(storage, config, ROOT)
+        look_ahead(
+            storage,
+            partial(TableConfig.load, storage),
+            partial(load_metadata_config, storage),
+            timeline.load,  # where the metadata table has the layout of the table
+            lambda: table.definitions,
+            lambda: table.history,
+            lambda: table.schema,
+        )
+        folders = [f"{ROOT}/{name}" for name in sorted(config.metadata_partitions)]
+        lists = [partial(storage.list_files, folder) for folder in folders]
+        look_ahead(storage, *lists, lambda: latest_schema(timeline, timeline.load()))
 
     def commit_requirements(self) -> StatisticsRequirements:
         """Returns the statistics of a written file for publish_commit. Raises UnsupportedError like check_commit."""
@@ -154,6 +177,7 @@ class MetadataPublisher:
 
     def publish_deletes(self, instant: str, changes: FileChanges) -> None:
         """Writes and completes deltacommit `instant` of a clean: it unlists the files of the plan, existing or not."""
+        self.look_ahead()
         records = clean_updates(instant, changes, self._recorded.metadata_partitions, self._table())
         self._writer.write(instant, records)
 

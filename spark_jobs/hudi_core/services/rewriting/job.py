@@ -307,6 +307,8 @@ class Attempt:
 
     def _publish(self, publish: Publish | None, then: Callable[[], object], check: CheckOwner) -> None:
         """Publishes under the lock. Raises ConflictError where an index changed: the files were not read for it."""
+        if self._publisher is not None:
+            self._publisher.look_ahead()
         listed, config = TableConfig.load(self._job.storage), self._job.context.config
         if (listed.metadata_partitions, listed.metadata_partitions_inflight) != (
             config.metadata_partitions,

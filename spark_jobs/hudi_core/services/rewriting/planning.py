@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -19,6 +19,7 @@ from hudi_core.services.rewriting.other_writers import failed_eager_write, live_
 from hudi_core.services.rollback.failed_writes import pending_rollback_or_restore
 from hudi_core.services.service import Nothing, Scheduled, Service
 from hudi_core.storage.base import Storage
+from hudi_core.storage.overlapped import each_ahead
 from hudi_core.timeline.actions.compaction import MISSING_PARTITIONS, CompactionOperation
 from hudi_core.timeline.actions.content import member
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
@@ -62,14 +63,17 @@ def extent_of(
     return Extent(len(units)) if len(units) > config.max_units else Extent.of(_sizes(storage, units), config)
 
 
-def _sizes(storage: Storage, units: Iterable[Sequence[CompactionOperation | ClusteringSlice]]) -> Iterator[int]:
+def _sizes(storage: Storage, units: Sequence[Sequence[CompactionOperation | ClusteringSlice]]) -> Iterator[int]:
     """Yields the bytes of the files of each unit. A file that is gone has none."""
     listed: dict[str, dict[str, int]] = {}
+    partitions = dict.fromkeys(item.partition for unit in units for item in unit)
+    ahead = each_ahead(storage, partitions, storage.list_files)
     for unit in units:
         total = 0
         for item in unit:
-            if item.partition not in listed:
-                listed[item.partition] = {info.name: info.size for info in storage.list_files(item.partition)}
+            while item.partition not in listed:
+                partition, files = next(ahead)
+                listed[partition] = {info.name: info.size for info in files}
             names = (*item.log_files, *filter(None, (item.base_file,)))
             total += sum(listed[item.partition].get(name, 0) for name in names)
         yield total

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from hudi_core.model.partition import join
 from hudi_core.services.rewriting.new_file_groups import FileGroupWriter, NewFiles
 from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, RowGroups, copy_source, keys_remain
 from hudi_core.storage.base import Storage
+from hudi_core.storage.overlapped import both
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from hudi_core.timeline.timeline import Timeline
@@ -186,6 +188,19 @@ class SliceRows:
                 raise ExecutionError(f"{read} of {due} rows of the file slice were read", path=path)
 
 
+def _scan(storage: Storage, target: SliceTarget, logs: Sequence[DataFile]) -> tuple[ScanResult, int]:
+    """Scans the log files; returns their blocks, and the number of corrupt ones that are passed over."""
+    # Hudi 0.15 ends the scan at a block newer than the last commit (AbstractHoodieLogRecordReader). This scan goes on:
+    # a block of a completed write may be behind that of a pending one, and no reader would find it any more.
+    scan = scan_log_files(storage, logs, target.committed, latest_instant=AFTER_ALL, stop_at_newer=False)
+    if not scan.corrupt and not scan.corrupt_removed:
+        return scan, 0
+    # Imported here: a compaction's tasks need the timeline for nothing else, and each of Spark's workers imports.
+    from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
+
+    return scan, pass_over_torn_tails(storage, scan, allow_lost=target.config.allow_corrupt_log_blocks)
+
+
 @contextmanager
 def open_slice(
     storage: Storage,
@@ -208,20 +223,16 @@ def open_slice(
     sizes = sizes or [storage.stat(join(planned.partition, name)).size for name in names]
     logs = [DataFile(planned.partition, name, size) for name, size in zip(names, sizes, strict=True)]
     logs.sort(key=lambda file: parse_log_file(file.name).scan_order)
-    # Hudi 0.15 ends the scan at a block newer than the last commit (AbstractHoodieLogRecordReader). This scan goes on:
-    # a block of a completed write may be behind that of a pending one, and no reader would find it any more.
-    scan = scan_log_files(storage, logs, target.committed, latest_instant=AFTER_ALL, stop_at_newer=False)
-    corrupt = 0
-    if scan.corrupt or scan.corrupt_removed:
-        # Imported here: a compaction's tasks need the timeline for nothing else, and each of Spark's workers imports.
-        from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
-
-        corrupt = pass_over_torn_tails(storage, scan, allow_lost=target.config.allow_corrupt_log_blocks)
     schema = rows_schema(target.files.schema, path=planned.file_id)
     with ExitStack() as stack:
-        base = merge = None
-        if planned.base_file is not None:
-            base = stack.enter_context(open_replaced_file(storage, join(planned.partition, planned.base_file)))
+
+        def open_base() -> ParquetBaseFile | None:
+            if planned.base_file is None:
+                return None
+            return stack.enter_context(open_replaced_file(storage, join(planned.partition, planned.base_file)))
+
+        (scan, corrupt), base = both(storage, partial(_scan, storage, target, logs), open_base)
+        merge = None
         if scan.blocks or (compacts and base is not None):
             policy = target.rules(planned.file_id)
             merge = stack.enter_context(

@@ -47,7 +47,7 @@ def read_stable(storage: Storage, path: str) -> bytes:
             data = storage.read(path)
         return data
 
-    return once(storage, path, read, lambda data: is_small(data) and not looks_cut_short(data))
+    return once(storage, path, read, lambda data: is_small(len(data)) and not looks_cut_short(data))
 
 
 def looks_cut_short(data: bytes) -> bool:

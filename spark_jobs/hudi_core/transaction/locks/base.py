@@ -9,11 +9,13 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from hudi_core.errors import HudiError, LockError, Reminder
 from hudi_core.transaction.heartbeat_thread import Renewal, pause
+from hudi_core.transaction.instant_generator import times_pass_at_end
 from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind
 
 _POLL_SECONDS = 0.05
@@ -60,6 +62,7 @@ class TableLock(ABC):
         self.name = name
         self._owner = owner
         self._wait_seconds = wait_ms / 1000
+        self._times = ExitStack()
         self.on_taken: Callable[[], None] = lambda: None
         """`with` calls it when the lock is taken: the state of the table that was read before may be out of date."""
         self.check_alone: Callable[[], None] = lambda: None
@@ -73,11 +76,15 @@ class TableLock(ABC):
         except BaseException:
             self.release()
             raise
+        self._times.enter_context(times_pass_at_end())
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.release():
-            log.warning("%s was taken away from %s while it was held", self.name, self._owner.describe())
+        try:
+            self._times.close()
+        finally:
+            if not self.release():
+                log.warning("%s was taken away from %s while it was held", self.name, self._owner.describe())
 
     @abstractmethod
     def acquire(self) -> None:

@@ -180,10 +180,10 @@ class FileSystemLock(PolledLock):
                 return False
             same = self._is_held_by(held_by)
             if same:
-                self._storage.delete(self._path)
+                self._storage.remove(self._path)
             # Tokens are used once: a process that creates the guard again finds another lock, or none, and leaves it.
             for guard in guards:
-                self._storage.delete(guard)
+                self._storage.remove(guard)
             return same
         finally:
             drop_token(token)

@@ -37,6 +37,7 @@ from hudi_core.errors import ConfigError, LockError, StorageNotFoundError, Unsup
 from hudi_core.model.names import CLAIMS, is_released
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
+from hudi_core.storage.overlapped import both
 from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.naming import naming_for
@@ -104,9 +105,12 @@ def read_signs(
     now: Callable[[], float] = time.time,
 ) -> WriterSigns:
     """Reads other writers' signs by two listings and one per instant; `claimed` is no sign, `now` is in seconds."""
-    beats = read_heartbeats(storage, HeartbeatConfig.of(options), now=now)
+    beats, young = both(
+        storage,
+        partial(read_heartbeats, storage, HeartbeatConfig.of(options), now=now),
+        partial(_young_inflight, storage, config, FOREIGN_MINUTES.read(options) * 60, now(), claimed),
+    )
     fresh = {instant: beats.age(instant) or 0.0 for instant in beats.live() if instant != claimed}
-    young = _young_inflight(storage, config, FOREIGN_MINUTES.read(options) * 60, now(), claimed)
     instants = fresh.keys() | young.keys()
     claims = {instant: [info.name for info in storage.list_files(f"{CLAIMS}/{instant}")] for instant in instants}
     ours = {instant for instant, names in claims.items() if names}

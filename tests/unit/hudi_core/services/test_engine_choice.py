@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hudi_core.config.engine_config import EngineConfig, Extent
@@ -59,3 +61,13 @@ def test_processes_are_for_plans_that_are_worth_their_start() -> None:
     assert not choose(Extent(1, PROCESS_BYTES, PROCESS_BYTES), CONFIG, WRITING).in_processes
     with Choice(True, "", 2, True).engine() as engine:
         assert engine.name == "local"
+
+
+def test_small_units_that_wait_for_requests_run_beside_more() -> None:
+    small, memory = Extent(100, 8 << 20, 1 << 20), CONFIG.memory_bytes // task_memory(Extent(1, 0, 1 << 20), WRITING)
+    assert choose(small, CONFIG, WRITING, waits=True).width == min(memory, CONFIG.width)  # the option says how many
+    free = replace(CONFIG, processors=0)
+    assert choose(small, free, WRITING, waits=True).width == min(memory, 4 * free.width)
+    assert choose(Extent(3, 8 << 20, 1 << 20), free, WRITING, waits=True).width == 3
+    large = Extent(100, PROCESS_BYTES, 1 << 20)
+    assert choose(large, free, WRITING, waits=True).width == choose(large, free, WRITING).width

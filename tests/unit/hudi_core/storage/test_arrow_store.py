@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import random
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,11 @@ from hudi_core.errors import ConfigError, StorageError, StorageNotFoundError, Un
 from hudi_core.storage import arrow_store
 from hudi_core.storage.arrow_store import ArrowStorage, open_arrow_storage, open_data_storage, open_deleting_storage
 from hudi_core.storage.base import ByteRange
+from hudi_core.storage.failures import GuardedInput
 from hudi_core.storage.fsspec_store import FsspecStorage
 from hudi_core.storage.local import LocalStorage
+
+MIB = 1 << 20
 
 
 @pytest.fixture
@@ -108,3 +114,86 @@ def test_an_executor_without_fsspec_deletes_by_arrow(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(arrow_store, "open_storage", absent)
     monkeypatch.setattr(arrow_store, "open_arrow_storage", lambda uri, scheme, options: ("arrow", uri))
     assert open_deleting_storage("s3://lake/t", {}) == ("arrow", "s3://lake/t")
+
+
+class Recording(io.BytesIO):
+    """An Arrow file that keeps the spans that are requested of it."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self.content, self.spans = content, []
+
+    def size(self) -> int:
+        return len(self.content)
+
+    def read_at(self, length: int, start: int) -> bytes:
+        self.spans.append((start, length))
+        return self.content[start : start + length]
+
+
+def ahead(size: int) -> tuple[bytes, Recording, GuardedInput]:
+    content = random.Random(size).randbytes(size)
+    file = Recording(content)
+    return content, file, GuardedInput(arrow_store._ReadAhead(file), lambda _: nullcontext())
+
+
+def test_a_small_object_is_read_by_one_request() -> None:
+    content, file, stream = ahead(MIB)
+    for start, length in ((MIB - 8, 8), (MIB - 5000, 4992), (4, 1000), (2000, 0), (MIB // 2, 100)):
+        stream.seek(start)
+        assert stream.read(length) == content[start : start + length]
+    assert stream.seek(-3, io.SEEK_END) == MIB - 3
+    assert stream.read() == content[-3:]
+    assert file.spans == [(0, MIB)]
+    stream.close()
+    assert file.closed
+
+
+def test_neighbours_in_a_large_object_are_read_together() -> None:
+    content, file, stream = ahead(10 * MIB)
+    stream.seek(-8, io.SEEK_END)
+    assert stream.read(8) == content[-8:]
+    stream.seek(-MIB, io.SEEK_END)
+    assert stream.read(MIB) == content[-MIB:]
+    assert file.spans.pop() == (9 * MIB, MIB), "the end, with what is before it"
+    stream.seek(100)
+    for _ in range(8):
+        start = stream.tell()
+        assert stream.read(100_000) == content[start : start + 100_000]
+    assert file.spans == [(100, MIB)]
+    stream.seek(2 * MIB)
+    assert stream.read(3 * MIB) == content[2 * MIB : 5 * MIB]
+    assert stream.read(1) == content[5 * MIB : 5 * MIB + 1]
+    assert file.spans == [(100, MIB), (2 * MIB, 3 * MIB), (5 * MIB, MIB)], "a large part is not kept"
+
+
+@pytest.mark.parametrize("size", [0, 1, MIB - 1, MIB + 1, 3 * MIB])
+def test_any_reads_are_those_of_the_content(size: int) -> None:
+    content, _, stream = ahead(size)
+    reads = random.Random(7)
+    for _ in range(300):
+        start, length = reads.randint(0, size + 5), reads.choice([0, 1, 1000, MIB, 2 * MIB])
+        assert stream.seek(start) == stream.tell() == start
+        assert stream.read(length) == content[start : start + length]
+
+
+def test_a_file_system_reads_what_is_asked_for(storage: ArrowStorage) -> None:
+    put(storage, "p/a", b"abc")
+    with storage.open_input("p/a") as file:
+        assert isinstance(file, GuardedInput)
+        assert not isinstance(file._inner, arrow_store._ReadAhead)
+        assert file.read(2) == b"ab"
+
+
+def test_an_older_arrow_writes_small_files_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[dict[str, Any]] = []
+
+    def older(**arguments: Any) -> str:
+        made.append(arguments)
+        if "allow_delayed_open" in arguments:
+            raise TypeError("unexpected keyword argument")
+        return "older"
+
+    monkeypatch.setattr(arrow_store.arrow_fs, "S3FileSystem", older)
+    assert arrow_store._s3_file_system({"region": "r"}) == "older"
+    assert made == [{"region": "r", "allow_delayed_open": True}, {"region": "r"}]

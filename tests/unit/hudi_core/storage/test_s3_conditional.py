@@ -260,3 +260,29 @@ def test_content_that_breaks_off_is_an_error(fs: FakeS3, put: Callable[..., str]
     assert fs.bodies[-1].closed
     with pytest.raises(StorageNotFoundError):
         S3Storage(fs, "b/t", "s3://b/t").read_versioned("y")
+
+
+class Pages:
+    """A store that lists two objects a page."""
+
+    protocol = "s3"
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+    def split_path(self, path: str) -> tuple[str, str, None]:
+        bucket, _, key = path.partition("/")
+        return bucket, key, None
+
+    def call_s3(self, method: str, *, Bucket: str, Prefix: str, ContinuationToken: str = "", **_: Any) -> Any:
+        assert (method, Bucket) == ("list_objects_v2", "bucket")
+        rest = [name for name in self.names if name.startswith(Prefix) and name > ContinuationToken]
+        page = {"Contents": [{"Key": name, "Size": len(name), "LastModified": 5.0} for name in rest[:2]]}
+        return {**page, "IsTruncated": len(rest) > 2, "NextContinuationToken": rest[:2][-1] if rest else ""}
+
+
+def test_all_pages_of_a_listing_are_read_and_only_what_is_in_the_folder() -> None:
+    fs = Pages(["t/f/", "t/f/a", "t/f/b", "t/f/c", "t/f/d", "t/fg/e"])
+    storage = S3Storage(fs, "bucket/t", "s3://bucket/t")
+    assert [(info.path, info.size) for info in storage.list_files("f")] == [(f"f/{name}", 5) for name in "abcd"]
+    assert storage.list_files("g") == []

@@ -392,3 +392,15 @@ def test_an_epoch_of_seven_digits_is_seen() -> None:
         held.check()
     with claim(storage, T, HERE) as held:
         assert held.epoch == 1_000_001
+
+
+def test_what_refuses_is_asked_before_anything_is_written() -> None:
+    storage = MemoryStorage("s3://bucket/table")
+
+    def refuse() -> None:
+        raise ConflictError("a writer is at work", path=HEARTBEAT)
+
+    with pytest.raises(ConflictError, match="a writer is at work"):
+        claim(storage, T, HERE, refuse=refuse)
+    assert storage.list_tree("") == []
+    claim(storage, T, HERE).release()

@@ -19,7 +19,8 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.instant_generator import SKEW_MS, InstantClock
+from hudi_core.transaction import instant_generator
+from hudi_core.transaction.instant_generator import SKEW_MS, InstantClock, times_pass_at_end
 from hudi_core.transaction.locks.filesystem import FileSystemLock
 from hudi_core.transaction.owner import Owner
 from tests.support.inflight_compactions import Layout
@@ -160,3 +161,32 @@ def test_a_time_before_an_instant_is_free() -> None:
     assert clock().before("20261120214905", Timeline([done("20261120214905")])) < "20261120214905", "of 14 digits"
     with pytest.raises(TimelineError, match="no date"):
         clock().before("00000000000000010", Timeline([done("00000000000000010")]))
+
+
+def test_within_a_block_the_times_pass_while_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    passed = [100.0]
+    monkeypatch.setattr(instant_generator.time, "monotonic", lambda: passed[0])
+    drawing = InstantClock("UTC", now=lambda: NOW, sleep=slept.append)
+    with times_pass_at_end():
+        first = drawing.next(Timeline())
+        passed[0] += 0.15
+        assert drawing.next(Timeline()) > first
+        assert slept == []
+        passed[0] += 0.06
+    assert slept == [pytest.approx(0.14)], "the first has passed, the second has not"
+    drawing.next(Timeline())
+    assert slept[1:] == [0.2]
+
+
+def test_the_times_pass_also_where_the_block_fails() -> None:
+    slept: list[float] = []
+
+    def fails() -> None:
+        with times_pass_at_end():
+            InstantClock("UTC", now=lambda: NOW, sleep=slept.append).next(Timeline())
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert slept == [pytest.approx(0.2, abs=0.1)]

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from hudi_core.errors import LockError, StorageError
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.locks import base
 from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
 from hudi_core.transaction.owner import Owner
@@ -101,3 +105,21 @@ def test_a_lock_that_was_lost_is_warned_of(caplog: pytest.LogCaptureFixture) -> 
         pass
     assert "the lock was taken away from this run" in caplog.text
     assert "held by another writer" in lost("the lock", OTHER, "expired").message
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_lock_is_kept_until_the_times_that_were_drawn_under_it_have_passed(fails: bool) -> None:
+    events: list[str] = []
+
+    class Noting(Scripted):
+        def _release(self, token: str) -> bool:
+            events.append("released")
+            return True
+
+    clock = InstantClock("UTC", 10_000, sleep=lambda _: events.append("passed"))
+    with suppress(ZeroDivisionError), Noting([True], [None]):
+        clock.next(Timeline())
+        events.append("worked")
+        if fails:
+            raise ZeroDivisionError
+    assert events == ["worked", "passed", "released"]
