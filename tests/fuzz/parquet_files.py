@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import footer_of
-from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.errors import UnsupportedError
 from tests.support.random_parquet import FLAT, random_file
@@ -84,7 +84,10 @@ def run_copies(data: bytes) -> None:
         writer = BaseFileWriter(out, schema, path="copy.parquet")
         for number in range(file.metadata.num_row_groups):
             rows = file.metadata.row_group(number).num_rows
-            writer.copy(source, number, {"c1": pa.nulls(min(rows, 1000), pa.int32())} if 0 <= rows <= 1000 else {})
+            writer.copy(
+                WholeRowGroup(source, number),
+                {"c1": pa.nulls(min(rows, 1000), pa.int32())} if 0 <= rows <= 1000 else {},
+            )
         writer.close({})
         batches = list(file.batches())
     with ParquetBaseFile(out, "copy.parquet") as copied:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.model.names import FILE_NAME
 from hudi_core.timeline.instant import Action
@@ -46,7 +46,7 @@ def rewritten(path: Path, number: int) -> str:
         for group in range(base.metadata.num_row_groups if made != "pages" else 0):
             rows = base.metadata.row_group(group).num_rows
             if made == "splice" or group % 2:
-                writer.copy(source, group, {FILE_NAME: pa.repeat(pa.scalar(path.name), rows)})
+                writer.copy(WholeRowGroup(source, group), {FILE_NAME: pa.repeat(pa.scalar(path.name), rows)})
             else:
                 writer.write(table.slice(rest, rows))
             rest += rows

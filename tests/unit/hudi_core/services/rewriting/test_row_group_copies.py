@@ -28,7 +28,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
 from hudi_core.services.compaction.merge_slice import CompactedSlice, compact_operation
-from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, copy_source, keys_remain
+from hudi_core.services.rewriting.row_group_copies import CopyPlan, copy_source, keys_remain
 from tests.support.golden_data import GoldenCase
 from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.compaction.test_merge_slice import ATTEMPT, json_of, units_of
@@ -72,7 +72,7 @@ def test_copied_is_what_the_logs_hold_no_key_of(statistics: bool, with_keys: boo
         touched = {random.choice(keys) for _ in range(random.choice([0, 1, 3]))} | {"a", "k00500x", "z"}
         size = random.choice([40, 500])
         source = source_of(keys, size, statistics=statistics)
-        plan = RowGroupPlan(source, records(sorted(touched)).keys, config(4 * size), "GZIP", with_keys=with_keys)
+        plan = CopyPlan(source, records(sorted(touched)).keys, config(4 * size), "GZIP", with_keys=with_keys)
         seen: list[int] = []
         for part in plan.parts():
             for number in part.numbers:
@@ -114,7 +114,7 @@ def test_a_file_whose_footer_is_too_large_a_tree_is_decoded(
 
 def test_parts_that_follow_each_other_are_merged_together() -> None:
     source = source_of([f"k{number}" for number in range(10, 60)], 10, statistics=True)
-    plan = RowGroupPlan(source, records(["k11", "k29", "k45"]).keys, config(10), "GZIP", with_keys=False)
+    plan = CopyPlan(source, records(["k11", "k29", "k45"]).keys, config(10), "GZIP", with_keys=False)
     assert [(part.numbers, part.copied) for part in plan.parts()] == [
         ([0, 1], False),
         ([2], True),
@@ -128,7 +128,7 @@ def test_with_positions_these_decide(with_keys: bool) -> None:
     """Not the keys: the first and the last row group hold one that the logs have for a row of another."""
     keys = [f"k{number}" for number in range(50)]
     source = source_of(["k15", *keys[1:49], "k15"], 10, statistics=True)
-    plan = RowGroupPlan(
+    plan = CopyPlan(
         source,
         records(["k15", "k15", "k30"]).keys,
         config(10),
@@ -145,7 +145,7 @@ def test_with_positions_these_decide(with_keys: bool) -> None:
 def test_a_row_group_of_another_codec_is_merged() -> None:
     source = source_of(["a", "b"], 1, statistics=True, codec="zstd")
     for codec, copied in (("GZIP", [False]), ("ZSTD", [True, True])):
-        plan = RowGroupPlan(source, records([]).keys, config(1), codec, with_keys=False)
+        plan = CopyPlan(source, records([]).keys, config(1), codec, with_keys=False)
         assert [part.copied for part in plan.parts()] == copied
 
 
@@ -156,7 +156,7 @@ def test_no_key_column_is_read_where_the_footer_says_enough(monkeypatch: pytest.
     monkeypatch.setattr(
         source.file, "batches", lambda names, rows, groups: read.append(groups) or batches(names, rows, groups)
     )
-    parts = list(RowGroupPlan(source, records(["k155", "k1555"]).keys, config(10), "GZIP", with_keys=False).parts())
+    parts = list(CopyPlan(source, records(["k155", "k1555"]).keys, config(10), "GZIP", with_keys=False).parts())
     assert read == [[5]]
     assert sum(part.copied for part in parts) == 9
 
@@ -167,14 +167,14 @@ def test_a_row_group_with_a_row_without_a_key_is_not_copied(statistics: bool, wi
     """A merge or a sort refuses the row, too. The keys of a copy may be joined from the footer, unread."""
     source = source_of(["a", None, "b"], 3, statistics=statistics)
     with pytest.raises(CorruptFileError, match="1 records have no record key") as caught:
-        list(RowGroupPlan(source, records([]).keys, config(3), "GZIP", with_keys=with_keys).parts())
+        list(CopyPlan(source, records([]).keys, config(3), "GZIP", with_keys=with_keys).parts())
     assert caught.value.path == "base.parquet"
 
 
 @pytest.mark.parametrize("with_keys", [True, False])
 def test_where_rows_have_no_keys_none_is_looked_at(with_keys: bool) -> None:
     source = source_of([None, "", None, "", "a", None], 2, statistics=True)
-    parts = list(RowGroupPlan(source, None, config(2), "GZIP", with_keys=with_keys).parts())
+    parts = list(CopyPlan(source, None, config(2), "GZIP", with_keys=with_keys).parts())
     assert [(part.numbers, part.copied, part.keys) for part in parts] == [([at], True, []) for at in range(3)]
 
 
