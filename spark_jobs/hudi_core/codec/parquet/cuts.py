@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Final
@@ -38,7 +38,9 @@ from hudi_core.codec.parquet.thrift import I32, I64, LIST, STRUCT, Struct, Thrif
 _BY_DICTIONARY: Final = frozenset({2, 8})
 """Encodings of pages that hold codes: PLAIN_DICTIONARY, RLE_DICTIONARY."""
 _WHOLE: Final = 32 << 20
-"""A row group of at most so many stored bytes is read at once, which takes one request."""
+"""At most so many bytes of a row group are read before they are needed."""
+_GAP: Final = 1 << 20
+"""Parts of a file with fewer bytes between them are read by one request: it takes as long as so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +55,27 @@ class _Cut:
 
 
 class RowGroupCuts:
-    """The row group `number` of `source`, which can be cut at `rows`: ascending, from 0 to the row group's rows. The
-    columns in `replaced`, by dotted name, are not copied, and do not matter. Memory: the stored bytes of a row group
-    that has few, else of a piece. Raises CorruptFileError for chunks that are damaged, SizeLimitError, StorageError.
+    """The row group `number` of `source`, which can be cut at `rows`: ascending, from 0 to the row group's rows, where
+    each of the leaf columns `columns` begins a page. Others are not cut. `all_read` says that the caller will read all
+    rows: then a row group of few bytes is read at once, and pages without an index are looked for. Memory: the stored
+    bytes of a row group that has few, else of a piece. Raises CorruptFileError for chunks that are damaged,
+    SizeLimitError, StorageError.
     """
 
-    def __init__(self, source: RowGroupSource, number: int, replaced: Collection[str]) -> None:
+    def __init__(self, source: RowGroupSource, number: int, columns: Sequence[int], *, all_read: bool) -> None:
         self.source = source
         self.number = number
+        self.columns = columns
         metadata = source.file.metadata
         self.num_rows = int(metadata.row_group(number).num_rows)
         self._schema = schema_of(metadata)
         self._chunks = source.column_chunks(number)
-        self._kept = [
-            place for place in range(len(self._chunks)) if self._schema.column(place).path not in frozenset(replaced)
-        ]
-        self._read: tuple[int, bytes] = (0, b"")
+        self._all_read = all_read
+        self._read: list[tuple[int, bytes]] = []
         with source.naming(number):
-            self._places = {place: self._places_of(place) for place in self._kept}
+            if all_read:
+                self._load([source.extent(self._inner(place)) for place in columns])
+            self._places = {place: self._places_of(place) for place in columns}
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
@@ -104,14 +109,17 @@ class RowGroupCuts:
             with self.source.naming(self.number):
                 yield self._with_statistics(place, self._cut(place, first, end), first, end)
 
-    def file(self, first: int, end: int, columns: Collection[int] | None = None) -> ParquetBaseFile:
-        """Returns a file in memory that has a piece alone, as its only row group. Its columns have no statistics. With
-        `columns`, it has the pages of these leaf columns only.
+    def file(self, first: int, end: int, columns: Sequence[int] | None = None) -> ParquetBaseFile:
+        """Returns a file in memory that has a piece alone, as its only row group, without statistics. It has the pages
+        of the leaf columns that can be cut, or only of `columns` among them: no other column may be read from it.
         """
+        chosen = self.columns if columns is None else columns
         data, chunks = io.BytesIO(MAGIC), list(self._chunks)
         data.seek(0, io.SEEK_END)
         with self.source.naming(self.number):
-            for place in range(len(chunks)) if columns is None else columns:
+            if not self._all_read:
+                self._load([extent for place in chosen for extent in self._extents(place, first, end)])
+            for place in chosen:
                 cut = self._cut(place, first, end)
                 chunks[place] = _placed(cut.fields, data.tell())
                 data.write(cut.data)
@@ -120,43 +128,53 @@ class RowGroupCuts:
         data.write(footer + len(footer).to_bytes(4, "little") + MAGIC)
         return ParquetBaseFile(data, self.source.path, self.source.file.limits)
 
+    def _inner(self, place: int) -> Struct:
+        return self.source.metadata_of(self._chunks[place], self._schema.column(place).path)
+
     def _begin(self, place: int) -> int:
-        inner: Struct = self._chunks[place][Chunk.metadata][1]
-        return self.source.extent(inner)[0]
+        return self.source.extent(self._inner(place))[0]
 
     def _places_of(self, place: int) -> PagePlaces | None:
-        chunk, column = self._chunks[place], self._schema.column(place)
-        inner = self.source.metadata_of(chunk, column.path)
-        begin, size = self.source.extent(inner)
-        places = places_of(self.source.part(chunk, Chunk.offset_index), begin, begin + size, self.num_rows)
-        is_flat = column.max_repetition_level == 0
-        if places is None and (is_flat or not self.source.part(chunk, Chunk.offset_index)):
+        chunk, is_flat = self._chunks[place], self._schema.column(place).max_repetition_level == 0
+        begin, size = self.source.extent(self._inner(place))
+        offset_index = self.source.part(chunk, Chunk.offset_index)
+        places = places_of(offset_index, begin, begin + size, self.num_rows)
+        if places is None and self._all_read:
             pages = stored_pages(self._bytes(begin, begin + size))
             places = places_from_headers(pages, begin, self.num_rows, is_flat=is_flat)
         return places
 
-    def _bytes(self, begin: int, end: int) -> bytes:
-        """Returns bytes of the file; those of a row group that has few are read once."""
-        start, data = self._read
-        if not data and (extent := self._extent()) is not None:
-            start = extent[0]
-            self._read = start, self.source.file.read_range(start, extent[1] - start)
-            data = self._read[1]
-        if start <= begin and end <= start + len(data):
-            return data[begin - start : end - start]
-        return self.source.file.read_range(begin, end - begin)
+    def _extents(self, place: int, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yields where the dictionary of a column and its pages of a piece lie, and their bytes."""
+        places, begin = self._places[place], self._begin(place)
+        assert places is not None
+        low, high = places.run(first, end)
+        yield begin, int(places.offsets[0]) - begin
+        yield int(places.offsets[low]), int(places.sizes[low:high].sum())
 
-    def _extent(self) -> tuple[int, int] | None:
-        """Returns where the row group's columns lie; None where they are not few bytes."""
-        extents = [self.source.extent(self._chunks[place][Chunk.metadata][1]) for place in self._kept]
-        begin, end = min(begin for begin, _ in extents), max(begin + size for begin, size in extents)
-        return (begin, end) if end - begin <= _WHOLE else None
+    def _load(self, extents: Sequence[tuple[int, int]]) -> None:
+        """Reads parts of the file at once where little lies between them, and together at most _WHOLE bytes."""
+        self._read = []
+        runs: list[list[int]] = []
+        for begin, size in sorted(extents):
+            if runs and begin - runs[-1][1] <= _GAP and begin + size - runs[-1][0] <= _WHOLE:
+                runs[-1][1] = max(runs[-1][1], begin + size)
+            else:
+                runs.append([begin, begin + size])
+        if sum(end - begin for begin, end in runs) <= _WHOLE:
+            self._read = [(begin, self.source.file.read_range(begin, end - begin)) for begin, end in runs]
+
+    def _bytes(self, begin: int, end: int) -> bytes:
+        for start, data in self._read:
+            if start <= begin and end <= start + len(data):
+                return data[begin - start : end - start]
+        return self.source.file.read_range(begin, end - begin)
 
     def _cut(self, place: int, first: int, end: int) -> _Cut:
         """Returns the chunk of a piece, with its places in its own bytes, without statistics. Raises ValueError for
         pages that do not have the rows of the piece.
         """
-        places = self._places.get(place) or self._places_of(place)
+        places = self._places[place]
         assert places is not None
         low, high = places.run(first, end)
         begin = int(places.offsets[low])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.parquet.cuts import Piece, RowGroupCuts
 from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.footer import schema_of
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
 from hudi_core.codec.parquet.thrift import TooManyValuesError
@@ -92,6 +93,8 @@ class CopyPlan:
 
     def __post_init__(self) -> None:
         self._base = self.source.file
+        schema = schema_of(self._base.metadata)
+        self._kept = [leaf for leaf in range(len(schema)) if schema.column(leaf).path != FILE_NAME]
         column = leaf_columns(self._base.metadata).get((RECORD_KEY,))
         self._ranges = None if column is None else chunk_ranges(self._base.metadata, column, pa.string())
 
@@ -125,7 +128,7 @@ class CopyPlan:
         if not len(touched):
             yield BaseRows([number], copied=True, keys=keys)
             return
-        cuts = RowGroupCuts(self.source, number, {FILE_NAME})
+        cuts = RowGroupCuts(self.source, number, self._kept, all_read=True)
         runs = self._runs(cuts, touched)
         if any(copied for _, _, copied in runs):
             for first, end, copied in runs:

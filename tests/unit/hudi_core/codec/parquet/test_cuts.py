@@ -47,7 +47,7 @@ def paged_file(random: Random, table: pa.Table, **options: Any) -> bytes:
 def pieces_of(random: Random, source: RowGroupSource) -> Iterator[tuple[RowGroupCuts, int, int]]:
     """Every row group cut at random rows."""
     for number in range(source.file.metadata.num_row_groups):
-        cuts = RowGroupCuts(source, number, ())
+        cuts = RowGroupCuts(source, number, range(len(source.column_chunks(number))), all_read=random.random() < 0.7)
         rows = cuts.rows.tolist()
         chosen = [0, *sorted(random.sample(rows[1:-1], min(len(rows) - 2, random.randrange(5)))), rows[-1]]
         for first, end in pairwise(chosen):

@@ -19,7 +19,6 @@ from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import footer_bytes
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.thrift import I32, LIST, ThriftList, encode_struct, read_struct
-from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.merge.log_merge import LogRecords
@@ -124,6 +123,44 @@ def test_parts_that_follow_each_other_are_merged_together() -> None:
 
 
 @pytest.mark.parametrize("with_keys", [True, False])
+def test_pages_around_touched_rows_are_merged(with_keys: bool) -> None:
+    """A row group of 400 rows in pages of 10. Runs of less than 30 rows between touched pages are merged with them."""
+    copied = merged = 0
+    for seed in range(40):
+        random = Random(seed)
+        keys = [f"k{number:05}" for number in range(400)]
+        file = io.BytesIO()
+        table = pa.table({RECORD_KEY: keys, FILE_NAME: ["f"] * 400})
+        pages = {"write_page_index": seed % 2 == 0, "max_rows_per_page": 10, "write_batch_size": 10}
+        pq.write_table(table, file, compression="gzip", use_dictionary=[FILE_NAME], store_schema=False, **pages)
+        source = RowGroupSource(ParquetBaseFile(file, "base.parquet"))
+        touched = sorted(random.sample(range(400), random.choice([1, 3, 9])))
+        rows = {row // 10 * 10 + at for row in touched for at in range(10)}
+        plan = CopyPlan(source, records([keys[at] for at in touched]).keys, config(120), "GZIP", with_keys=with_keys)
+        end = 0
+        for part in plan.parts():
+            if part.piece is None:
+                assert not part.copied
+                end = 400
+                continue
+            assert part.piece.first == end
+            end = part.piece.end
+            span = range(part.piece.first, end)
+            if part.copied:
+                assert len(span) >= 30
+                assert not rows & set(span)
+                assert [key for some in part.keys for key in some.to_pylist()] == (
+                    keys[span.start : end] if with_keys else []
+                )
+            else:
+                assert {span.start, end - 1} & rows or len(span) < 30
+            copied += part.copied
+            merged += not part.copied
+        assert end == 400
+    assert min(copied, merged) > 60
+
+
+@pytest.mark.parametrize("with_keys", [True, False])
 def test_with_positions_these_decide(with_keys: bool) -> None:
     """Not the keys: the first and the last row group hold one that the logs have for a row of another."""
     keys = [f"k{number}" for number in range(50)]
@@ -184,22 +221,26 @@ def test_keys_remain_unless_something_deletes() -> None:
         assert not keys_remain(records(["a", "b"], [Kind.RECORD, kind]))
 
 
-def regroup(path: Path, rows: int) -> None:
-    """Writes a base file again with so many rows in a row group."""
+def regroup(path: Path, *, cut: bool) -> None:
+    """Writes a base file again, with a row in each row group, or (`cut`) in each page of one row group."""
     with ParquetBaseFile(io.BytesIO(path.read_bytes()), str(path)) as base:
         footer, table = base.footer, pa.Table.from_batches(base.batches())
-    with path.open("wb") as file:
-        writer = BaseFileWriter(file, table.schema, path=str(path), style=ParquetStyle(row_group_rows=rows))
-        writer.write(table)
-        writer.close({key: value for key, value in footer.items() if key != "ARROW:schema"})
+    pages = {"write_page_index": True, "max_rows_per_page": 1, "write_batch_size": 1}
+    with pq.ParquetWriter(
+        path, table.schema, compression="gzip", use_dictionary=not cut, store_schema=False, **pages
+    ) as writer:
+        writer.write_table(table, row_group_size=table.num_rows if cut else 1)
+        writer.add_key_value_metadata({key: value for key, value in footer.items() if key != "ARROW:schema"})
 
 
-def compacted(case: GoldenCase, options: dict[str, str]) -> list[tuple[CompactedSlice, pa.Table, dict[bytes, bytes]]]:
+def compacted(
+    case: GoldenCase, options: dict[str, str], *, cut: bool
+) -> list[tuple[CompactedSlice, pa.Table, dict[bytes, bytes]]]:
     """Of each operation of the plan: the result, rows and footer of the new file."""
     found = []
     for unit in units_of(case.table, options):
         if unit.operation.base_file is not None:
-            regroup(case.table / unit.operation.partition / unit.operation.base_file, 1)
+            regroup(case.table / unit.operation.partition / unit.operation.base_file, cut=cut)
         result = compact_operation(unit, ATTEMPT)
         assert result.stat is not None
         file = pq.ParquetFile(case.table / result.stat.path, page_checksum_verification=True)
@@ -208,6 +249,7 @@ def compacted(case: GoldenCase, options: dict[str, str]) -> list[tuple[Compacted
     return found
 
 
+@pytest.mark.parametrize("cut", [True, False])
 @pytest.mark.parametrize(
     ("folder", "name"),
     tiered(
@@ -219,11 +261,12 @@ def compacted(case: GoldenCase, options: dict[str, str]) -> list[tuple[Compacted
         [("9", "mor_compaction_requested"), ("6", "bucket_index_mor"), ("8", "partial_update_merge_into")],
     ),
 )
-def test_the_new_file_is_that_without_copies(golden: Golden, folder: str, name: str) -> None:
+def test_the_new_file_is_that_without_copies(golden: Golden, folder: str, name: str, cut: bool) -> None:
     """Rows, their order, bloom filter, key range, counts: only the row groups differ."""
     small = {"airflow_hudi.parquet.row_group.rows": "2", "hoodie.index.bloom.num_entries": "60000"}
-    copied = compacted(golden(folder, name), small)
-    decoded = compacted(golden(folder, name), {**small, "airflow_hudi.compaction.copy_row_groups": "false"})
+    copied = compacted(golden(folder, name), small, cut=cut)
+    whole = {**small, "airflow_hudi.compaction.copy_row_groups": "false"}
+    decoded = compacted(golden(folder, name), whole, cut=cut)
     assert len(copied) == len(decoded) > 0
     for (one, rows, footer), (other, same, same_footer) in zip(copied, decoded, strict=True):
         assert rows.equals(same)
