@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,11 +13,11 @@ from hudi_core.codec.columns import leaves_with_nan
 from hudi_core.codec.parquet.footer import Bounds, Chunk, Column, File, Group, footer_bytes
 from hudi_core.codec.parquet.page_index import PageBounds
 from hudi_core.codec.parquet.page_sink import count_nan
+from hudi_core.codec.parquet.statistics import raw_value
 from hudi_core.codec.parquet.thrift import BINARY, I64, Struct, read_struct
 
 _LONGEST: Final = 64
 """parquet-mr cuts longer texts in a page's bounds (parquet.columnindex.truncate.length)."""
-_FORMATS: Final = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
 
 
 def page_statistics(
@@ -33,7 +32,7 @@ def page_statistics(
     with_values = [number for number in range(first, end) if not bounds.is_null[number]]
     if not with_values or not any(number in stored for number in (*Bounds.least, *Bounds.greatest)):
         return statistics
-    value = _value(column)
+    value = raw_value(column)
     ends = ((Bounds.least, bounds.least, min), (Bounds.greatest, bounds.greatest, max))
     for numbers, raw, choose in ends:
         values = [raw[number] for number in with_values]
@@ -45,22 +44,6 @@ def page_statistics(
             return None
         statistics |= {number: (BINARY, bound) for number in numbers if number in stored}
     return dict(sorted(statistics.items()))
-
-
-def _value(column: pq.ColumnSchema) -> Callable[[bytes], Any] | None:
-    """Returns the function from a bound to a value in the column's order; None for a type without one here."""
-    kind, meaning = column.physical_type, str(column.logical_type.type)
-    if kind in _FORMATS:
-        if column.converted_type is not None and str(column.converted_type).startswith("UINT"):
-            return None
-        return lambda bound: struct.unpack(_FORMATS[kind], bound)[0]
-    if kind == "BOOLEAN":
-        return lambda bound: bound
-    if kind in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
-        if meaning == "DECIMAL":
-            return lambda bound: int.from_bytes(bound, "big", signed=True)
-        return None if meaning == "FLOAT16" else lambda bound: bound
-    return None
 
 
 def decoded_statistics(values: pa.Table, leaf: int, stored: Struct) -> Struct:

@@ -85,6 +85,18 @@ class RowGroupCuts:
         rows = [places.first_rows for places in self._places.values() if places is not None]
         return np.union1d(reduce(np.intersect1d, rows), ends) if rows else ends
 
+    def covering(self, rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Returns pieces (first row, row after the last), apart from each other, that hold all of `rows`, ascending."""
+        pieces: list[tuple[int, int]] = []
+        for first, end in rows:
+            begin = int(self.rows[np.searchsorted(self.rows, first, side="right") - 1])
+            stop = int(self.rows[np.searchsorted(self.rows, end)])
+            if pieces and begin <= pieces[-1][1]:
+                pieces[-1] = pieces[-1][0], stop
+            else:
+                pieces.append((begin, stop))
+        return pieces
+
     def stored_bytes(self, first: int, end: int) -> tuple[int, int]:
         """Returns the bytes of the pages of a piece, and those of the dictionaries, which each piece has."""
         pages = dictionaries = 0

@@ -71,9 +71,8 @@ class RowGroupSource:
         """Returns why no row group can be copied into a file of `schema` that Arrow writes; None when each can."""
         empty = empty_file(schema)
         target, _ = read_struct(footer_bytes(empty))
-        created_by = self._tree.get(File.created_by, (0, b""))[1]
-        if not (isinstance(created_by, bytes) and _WRITERS.match(created_by)):
-            return f"the statistics of its writer are not believed: {created_by!r}"
+        if not self.is_believed:
+            return f"the statistics of its writer are not believed: {self._created_by!r}"
         if self.file.hybrid_columns:
             return f"its columns are in the hybrid calendar: {', '.join(self.file.hybrid_columns)}"
         try:
@@ -84,6 +83,15 @@ class RowGroupSource:
         except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
             return f"its schema is not understood: {error!r}"
         return None
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether readers believe the statistics of the file's writer."""
+        return isinstance(self._created_by, bytes) and _WRITERS.match(self._created_by) is not None
+
+    @property
+    def _created_by(self) -> object:
+        return self._tree.get(File.created_by, (0, b""))[1]
 
     def codecs(self, number: int) -> list[str]:
         group = self.file.metadata.row_group(number)

@@ -6,10 +6,10 @@ query's names. `sources` are timeline.schemas's answer for the instant that wrot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,14 +22,32 @@ from hudi_core.codec.columns import is_list
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.content import encode_avro_records
 from hudi_core.codec.orc import OrcBaseFile
+from hudi_core.codec.parquet.cuts import RowGroupCuts
 from hudi_core.codec.parquet.file import MOST_BYTES, ParquetBaseFile
+from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.names import OPERATION, parse_base_file, places, spelled
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.schemas import ColumnSource, sources_at
 from hudi_core.view.file_group import DataFile
 
-RowGroups = Callable[[pq.FileMetaData], "Sequence[int] | None"]
+_FEW_ROWS: Final = 40_000
+"""Row groups of fewer rows are read whole: a page has up to 20,000."""
+
+
+_Part = tuple[ParquetBaseFile, "Sequence[int] | None"]
+
+
+class RowChoice(Protocol):
+    """Which rows of a Parquet file are read."""
+
+    def row_groups(self, metadata: pq.FileMetaData) -> Sequence[int] | None:
+        """Returns the numbers of the row groups; None for all."""
+
+    def rows(self, source: RowGroupSource, number: int) -> Sequence[tuple[int, int]] | None:
+        """Returns the rows of a row group (first, after the last), apart from each other; None for all."""
+
+
 BOOTSTRAP_INSTANT = "00000000000001"
 """The instant of files that a metadata-only bootstrap writes (HoodieTimeline.METADATA_BOOTSTRAP_INSTANT_TS)."""
 History = Sequence[Sequence[Any]]
@@ -79,24 +97,27 @@ def read_base_file(
     *,
     batch_rows: int,
     batch_bytes: int = MOST_BYTES,
-    row_groups: RowGroups | None = None,
+    choice: RowChoice | None = None,
     history: History | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a base file of any format with the columns and types of `schema`, in the file's order. Columns
     that the file lacks are null, narrower types are widened. With a schema `history`, columns are found by their ids.
-    `batch_bytes` and `row_groups` are for Parquet files only; an ORC file is read a stripe at a time. Raises
-    StorageNotFoundError when the file is missing, CorruptFileError when it is not whole, UnsupportedError for a format
-    that is not read and for a bootstrap's file.
+    `batch_bytes` and `choice` are for Parquet files only; an ORC file is read a stripe at a time. With `choice` rows
+    that it leaves out may come as well. Raises StorageNotFoundError when the file is missing, CorruptFileError when it
+    is not whole, UnsupportedError for a format that is not read and for a bootstrap's file.
     """
     name = parse_base_file(file.name)
     refuse_skeleton(file.path)
     sources = () if history is None else sources_at(history, name.instant)
     if name.extension == "parquet":
         with open_base_file(storage, file.path) as parquet:
-            chosen = None if row_groups is None else row_groups(parquet.metadata)
-            yield from base_batches(
-                parquet, schema, batch_rows=batch_rows, batch_bytes=batch_bytes, row_groups=chosen, sources=sources
+            parts: Iterable[_Part] = (
+                [(parquet, None)] if choice is None else _chosen_parts(parquet, schema.names, choice)
             )
+            for part, groups in parts:
+                yield from base_batches(
+                    part, schema, batch_rows=batch_rows, batch_bytes=batch_bytes, row_groups=groups, sources=sources
+                )
     elif name.extension == "orc":
         with storage.open_input(file.path) as stream:
             orc = OrcBaseFile(stream, file.path, storage.limits)
@@ -104,6 +125,36 @@ def read_base_file(
                 yield conform_batch(apply_sources(batch, sources), schema, path=file.path)
     else:
         yield from _hfile_batches(storage, file, schema, batch_rows, sources)
+
+
+def _chosen_parts(file: ParquetBaseFile, names: Sequence[str], choice: RowChoice) -> Iterator[_Part]:
+    """Yields the file with some of its row groups, or a file in memory that has rows of one row group; in the order of
+    the rows. Pages are left out where less than half of a row group is needed.
+    """
+    groups = choice.row_groups(file.metadata)
+    numbers = range(file.metadata.num_row_groups) if groups is None else groups
+    large = [number for number in numbers if file.metadata.row_group(number).num_rows >= _FEW_ROWS]
+    source = RowGroupSource(file) if large and not file.hybrid_columns else None
+    if source is None or not source.is_believed:
+        yield file, groups
+        return
+    leaves = file.leaves_of(frozenset(stored_names(names, (), file.schema.names, path=file.path)))
+    whole: list[int] = []
+    for number in numbers:
+        rows = choice.rows(source, number) if number in large else None
+        cuts = None if rows is None else RowGroupCuts(source, number, leaves, all_read=False)
+        pieces = None if cuts is None or rows is None else cuts.covering(rows)
+        if cuts is None or pieces is None or 2 * sum(end - first for first, end in pieces) > cuts.num_rows:
+            whole.append(number)
+            continue
+        if whole:
+            yield file, whole
+            whole = []
+        for first, end in pieces:
+            with cuts.file(first, end) as piece:
+                yield piece, None
+    if whole:
+        yield file, whole
 
 
 def base_batches(
