@@ -49,7 +49,6 @@ class _ByRanges:
         return None if bool(mask.all()) and len(mask) else [int(number) for number in mask.nonzero()[0]]
 
     def rows(self, source: RowGroupSource, number: int) -> list[tuple[int, int]] | None:
-        rows = source.file.metadata.row_group(number).num_rows
         columns: dict[Operand, tuple[NDArray[np.int64], ColumnRange]] = {}
         for column, kind in self.kinds.items():
             if (pages := self._pages(source, number, column, kind)) is not None:
@@ -61,7 +60,7 @@ class _ByRanges:
             column: pages.take(pa.array(np.searchsorted(first_rows, starts, side="right") - 1))
             for column, (first_rows, pages) in columns.items()
         }
-        return _runs(may_match(self.bound, ranges, len(starts)), np.append(starts, rows))
+        return _runs(may_match(self.bound, ranges, len(starts)), np.append(starts, source.num_rows(number)))
 
     def _pages(
         self, source: RowGroupSource, number: int, column: Column, kind: pa.DataType
@@ -72,7 +71,7 @@ class _ByRanges:
         path = leaf_path(leaves, column.path)
         if path is None:
             return None
-        place, rows = leaves[path], metadata.row_group(number).num_rows
+        place, rows = leaves[path], source.num_rows(number)
         with source.naming(number):
             chunk = source.column_chunks(number)[place]
             begin, size = source.extent(source.metadata_of(chunk, schema_of(metadata).column(place).path))

@@ -9,7 +9,7 @@ those of the piece. Bounds come from the page index where they are values; else 
 from __future__ import annotations
 
 import io
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hudi_core.codec.columns import leaf_types
 from hudi_core.codec.parquet.chunk_statistics import decoded_statistics, page_statistics
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import Chunk, Column, Group, schema_of, with_number
@@ -66,9 +67,9 @@ class RowGroupCuts:
         self.source = source
         self.number = number
         self.columns = columns
-        metadata = source.file.metadata
-        self.num_rows = int(metadata.row_group(number).num_rows)
-        self._schema = schema_of(metadata)
+        self.num_rows = source.num_rows(number)
+        self._schema = schema_of(source.file.metadata)
+        self._tops = [field.name for field in source.file.schema for _ in leaf_types(field.type)]
         self._chunks = source.column_chunks(number)
         self._all_read = all_read
         self._read: list[tuple[int, bytes]] = []
@@ -77,25 +78,25 @@ class RowGroupCuts:
                 self._load([source.extent(self._inner(place)) for place in columns])
             self._places = {place: self._places_of(place) for place in columns}
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the pages of all columns are known."""
+        return None not in self._places.values()
+
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        ends = np.array([0, self.num_rows], np.int64)
-        if None in self._places.values():
-            return ends
-        rows = [places.first_rows for places in self._places.values() if places is not None]
-        return np.union1d(reduce(np.intersect1d, rows), ends) if rows else ends
+        return self._rows_of(self.columns)
 
-    def covering(self, rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Returns pieces (first row, row after the last), apart from each other, that hold all of `rows`, ascending."""
-        pieces: list[tuple[int, int]] = []
-        for first, end in rows:
-            begin = int(self.rows[np.searchsorted(self.rows, first, side="right") - 1])
-            stop = int(self.rows[np.searchsorted(self.rows, end)])
-            if pieces and begin <= pieces[-1][1]:
-                pieces[-1] = pieces[-1][0], stop
-            else:
-                pieces.append((begin, stop))
-        return pieces
+    def cover(self, columns: Sequence[int], first: int, end: int) -> tuple[int, int]:
+        """Returns the least piece with these rows (first, after the last) at whose ends `columns` can be cut."""
+        rows = self._rows_of(columns)
+        begin, stop = np.searchsorted(rows, first, side="right") - 1, np.searchsorted(rows, end)
+        return int(rows[begin]), int(rows[stop])
+
+    def _rows_of(self, columns: Sequence[int]) -> NDArray[np.int64]:
+        ends, places = np.array([0, self.num_rows], np.int64), [self._places[column] for column in columns]
+        known = [item.first_rows for item in places if item is not None]
+        return np.union1d(reduce(np.intersect1d, known), ends) if known and len(known) == len(places) else ends
 
     def stored_bytes(self, first: int, end: int) -> tuple[int, int]:
         """Returns the bytes of the pages of a piece, and those of the dictionaries, which each piece has."""
@@ -112,7 +113,10 @@ class RowGroupCuts:
         return {**self.source.group(self.number), Group.num_rows: (I64, end - first)}
 
     def chunks(self, first: int, end: int, replaced: Mapping[str, ChunkBytes]) -> Iterator[ChunkBytes]:
-        """Yields the column chunks of a piece in the order of the schema; those of `replaced` come from there."""
+        """Yields the column chunks of a piece in the order of the schema; those of `replaced` come from there. Raises
+        CorruptFileError also where the pages of a nested column do not have the rows of the piece.
+        """
+        self._check_nested(first, end)
         for place in range(len(self._chunks)):
             path = self._schema.column(place).path
             if path in replaced:
@@ -227,6 +231,27 @@ class RowGroupCuts:
             if found != due:
                 raise ValueError(f"a page has {found} rows, and its page index says {due}")
 
+    def _check_nested(self, first: int, end: int) -> None:
+        """Decodes columns with lists whose pages do not say their rows. Where all pieces have so many rows at least,
+        each has as many.
+        """
+        for top, leaves in self._by_top().items():
+            with self.source.naming(self.number):
+                unknown = any(page.rows is None for leaf in leaves for page in self._cut(leaf, first, end).pages)
+            if unknown:
+                with self.file(first, end, leaves) as file:
+                    rows = sum(batch.num_rows for batch in file.batches([top]))
+                if rows != end - first:
+                    raise self.source.damaged(self.number, f"{top} has {rows} of {end - first} rows in its pages")
+
+    def _by_top(self) -> dict[str, list[int]]:
+        """Returns the leaf columns of each top-level column with lists."""
+        tops: dict[str, list[int]] = defaultdict(list)
+        for leaf in self.columns:
+            if self._schema.column(leaf).max_repetition_level:
+                tops[self._tops[leaf]].append(leaf)
+        return tops
+
     def _with_statistics(self, place: int, cut: _Cut, first: int, end: int) -> ChunkBytes:
         places = self._places[place]
         assert places is not None
@@ -246,8 +271,8 @@ class RowGroupCuts:
 
     def _decoded(self, place: int, first: int, end: int, stored: Struct) -> Struct:
         """Returns the statistics of a column of a piece, by its values."""
-        top = self._schema.column(place).path.split(".")[0]
-        leaves = [leaf for leaf in range(len(self._chunks)) if self._schema.column(leaf).path.split(".")[0] == top]
+        top = self._tops[place]
+        leaves = [leaf for leaf in self.columns if self._tops[leaf] == top]
         with self.file(first, end, leaves) as file:
             values = pa.Table.from_batches(list(file.batches([top])))
         return decoded_statistics(values, leaves.index(place), stored)

@@ -97,6 +97,9 @@ class RowGroupSource:
         group = self.file.metadata.row_group(number)
         return [group.column(column).compression for column in range(group.num_columns)]
 
+    def num_rows(self, number: int) -> int:
+        return int(self.file.metadata.row_group(number).num_rows)
+
     def group(self, number: int) -> Struct:
         return {field: value for field, value in self._groups[number].items() if field != Group.columns}
 
@@ -117,7 +120,7 @@ class RowGroupSource:
         try:
             yield
         except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
-            raise self._damaged(number, error) from error
+            raise self.damaged(number, error) from error
 
     def metadata_of(self, chunk: Struct, path: str) -> Struct:
         """Returns the ColumnMetaData of the column `path`. Raises ValueError for another column's."""
@@ -147,7 +150,7 @@ class RowGroupSource:
         start, data = self._index
         return data[at - start : at - start + size] if at >= start else b""
 
-    def _damaged(self, number: int, what: object) -> CorruptFileError:
+    def damaged(self, number: int, what: object) -> CorruptFileError:
         message = f"a column of row group {number} of the Parquet file is damaged: {what}"
         return CorruptFileError(message, path=self.path, remedy="restore it, or roll back the commit that wrote it")
 
@@ -187,7 +190,7 @@ class WholeRowGroup:
 
     @property
     def num_rows(self) -> int:
-        return int(self.source.file.metadata.row_group(self.number).num_rows)
+        return self.source.num_rows(self.number)
 
     def group(self) -> Struct:
         return self.source.group(self.number)

@@ -6,7 +6,7 @@ query's names. `sources` are timeline.schemas's answer for the instant that wrot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final, Protocol
@@ -24,6 +24,7 @@ from hudi_core.codec.log.content import encode_avro_records
 from hudi_core.codec.orc import OrcBaseFile
 from hudi_core.codec.parquet.cuts import RowGroupCuts
 from hudi_core.codec.parquet.file import MOST_BYTES, ParquetBaseFile
+from hudi_core.codec.parquet.row_range import RowRange
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.names import OPERATION, parse_base_file, places, spelled
@@ -31,11 +32,10 @@ from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.schemas import ColumnSource, sources_at
 from hudi_core.view.file_group import DataFile
 
-_FEW_ROWS: Final = 40_000
-"""Row groups of fewer rows are read whole: a page has up to 20,000."""
-
-
-_Part = tuple[ParquetBaseFile, "Sequence[int] | None"]
+_PAGE_ROWS: Final = 20_000
+"""A page has at most so many rows (parquet.page.row.count.limit)."""
+_FEW_ROWS: Final = 2 * _PAGE_ROWS
+"""Row groups of fewer rows are read whole."""
 
 
 class RowChoice(Protocol):
@@ -111,13 +111,9 @@ def read_base_file(
     sources = () if history is None else sources_at(history, name.instant)
     if name.extension == "parquet":
         with open_base_file(storage, file.path) as parquet:
-            parts: Iterable[_Part] = (
-                [(parquet, None)] if choice is None else _chosen_parts(parquet, schema.names, choice)
+            yield from base_batches(
+                parquet, schema, batch_rows=batch_rows, batch_bytes=batch_bytes, choice=choice, sources=sources
             )
-            for part, groups in parts:
-                yield from base_batches(
-                    part, schema, batch_rows=batch_rows, batch_bytes=batch_bytes, row_groups=groups, sources=sources
-                )
     elif name.extension == "orc":
         with storage.open_input(file.path) as stream:
             orc = OrcBaseFile(stream, file.path, storage.limits)
@@ -127,36 +123,6 @@ def read_base_file(
         yield from _hfile_batches(storage, file, schema, batch_rows, sources)
 
 
-def _chosen_parts(file: ParquetBaseFile, names: Sequence[str], choice: RowChoice) -> Iterator[_Part]:
-    """Yields the file with some of its row groups, or a file in memory that has rows of one row group; in the order of
-    the rows. Pages are left out where less than half of a row group is needed.
-    """
-    groups = choice.row_groups(file.metadata)
-    numbers = range(file.metadata.num_row_groups) if groups is None else groups
-    large = [number for number in numbers if file.metadata.row_group(number).num_rows >= _FEW_ROWS]
-    source = RowGroupSource(file) if large and not file.hybrid_columns else None
-    if source is None or not source.is_believed:
-        yield file, groups
-        return
-    leaves = file.leaves_of(frozenset(stored_names(names, (), file.schema.names, path=file.path)))
-    whole: list[int] = []
-    for number in numbers:
-        rows = choice.rows(source, number) if number in large else None
-        cuts = None if rows is None else RowGroupCuts(source, number, leaves, all_read=False)
-        pieces = None if cuts is None or rows is None else cuts.covering(rows)
-        if cuts is None or pieces is None or 2 * sum(end - first for first, end in pieces) > cuts.num_rows:
-            whole.append(number)
-            continue
-        if whole:
-            yield file, whole
-            whole = []
-        for first, end in pieces:
-            with cuts.file(first, end) as piece:
-                yield piece, None
-    if whole:
-        yield file, whole
-
-
 def base_batches(
     file: ParquetBaseFile,
     schema: pa.Schema,
@@ -164,13 +130,64 @@ def base_batches(
     batch_rows: int,
     batch_bytes: int = MOST_BYTES,
     row_groups: Sequence[int] | None = None,
+    choice: RowChoice | None = None,
     sources: Sequence[ColumnSource] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a Parquet base file, as read_base_file does."""
+    """Yields the rows of a Parquet base file, as read_base_file does: those of `row_groups`, or of `choice`."""
     # At least one column is read, since a batch without columns has no rows.
     names = stored_names(schema.names, sources, file.schema.names, path=file.path) or file.schema.names[:1]
-    for batch in file.batches(names, batch_rows, row_groups, batch_bytes=batch_bytes):
-        yield conform_batch(as_meant(apply_sources(batch, sources), schema), schema, path=file.path)
+    parts = [row_groups] if choice is None else _chosen_rows(file, names, choice)
+    for part in parts:
+        if isinstance(part, RowRange):
+            batches = part.batches(names, batch_rows, batch_bytes=batch_bytes)
+        else:
+            batches = file.batches(names, batch_rows, part, batch_bytes=batch_bytes)
+        for batch in batches:
+            yield conform_batch(as_meant(apply_sources(batch, sources), schema), schema, path=file.path)
+
+
+def _chosen_rows(
+    file: ParquetBaseFile, names: Sequence[str], choice: RowChoice
+) -> Iterator[RowRange | Sequence[int] | None]:
+    """Yields row groups, or rows of one row group, in the order of the file. A row group of which more than half is
+    needed is read whole.
+    """
+    groups = choice.row_groups(file.metadata)
+    numbers = range(file.metadata.num_row_groups) if groups is None else groups
+    large = [number for number in numbers if file.metadata.row_group(number).num_rows >= _FEW_ROWS]
+    source = RowGroupSource(file) if large and not file.hybrid_columns else None
+    if source is None or not source.is_believed:
+        yield groups
+        return
+    leaves, whole = file.leaves_of(frozenset(names)), list[int]()
+    for number in numbers:
+        ranges = _joined(choice.rows(source, number)) if number in large else None
+        cuts = None
+        if ranges is not None and 2 * sum(end - first for first, end in ranges) <= source.num_rows(number):
+            cuts = RowGroupCuts(source, number, leaves, all_read=False)
+        if cuts is None or ranges is None or not cuts.is_known:
+            whole.append(number)
+            continue
+        if whole:
+            yield whole
+            whole = []
+        for first, end in ranges:
+            yield RowRange(cuts, first, end)
+    if whole:
+        yield whole
+
+
+def _joined(ranges: Sequence[tuple[int, int]] | None) -> list[tuple[int, int]] | None:
+    """Returns the ranges with those joined that lie less than a page apart: they may lie in the same pages."""
+    if ranges is None:
+        return None
+    joined: list[tuple[int, int]] = []
+    for first, end in ranges:
+        if joined and first - joined[-1][1] < _PAGE_ROWS:
+            joined[-1] = joined[-1][0], end
+        else:
+            joined.append((first, end))
+    return joined
 
 
 def _hfile_batches(

@@ -59,6 +59,7 @@ def read(
     """The rows that the choice leaves, and the file that was read."""
     file, storage = CountingFile(data), MemoryStorage()
     monkeypatch.setattr(base_file, "_FEW_ROWS", few_rows)
+    monkeypatch.setattr(base_file, "_PAGE_ROWS", 1)
     monkeypatch.setattr(storage, "open_input", lambda path: file)
     choice = row_choice(bind(expr, schema), made_up_spec(config_of()))
     return list(read_base_file(storage, FILE, schema, batch_rows=1 << 16, choice=choice)), file
@@ -69,7 +70,11 @@ def read(
 @given(batch=rows(1, 40), expr=predicates())
 def test_the_pages_left_have_all_rows_that_match(batch: pa.RecordBatch, expr: Expr) -> None:
     bound, random = bind(expr, SCHEMA), Random(batch.num_rows)
-    pages = {"max_rows_per_page": random.choice([1, 3]), "write_batch_size": 1}
+    pages = {
+        "max_rows_per_page": random.choice([1, 3, 100]),
+        "data_page_size": random.choice([1, 30, 1 << 20]),
+        "write_batch_size": 1,
+    }
     data = written(pa.Table.from_batches([batch]), row_group_size=random.choice([7, 40]), **pages)
     with pytest.MonkeyPatch.context() as patch:
         batches, _ = read(data, expr, SCHEMA, patch)

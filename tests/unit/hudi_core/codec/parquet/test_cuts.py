@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -14,8 +15,12 @@ import pytest
 
 from hudi_core.codec.parquet.cuts import Piece, RowGroupCuts
 from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.footer import Chunk, Location
+from hudi_core.codec.parquet.page_sink import ChunkBytes
 from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
+from hudi_core.codec.parquet.thrift import I64, encode_struct, read_struct
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
+from hudi_core.errors import CorruptFileError
 from tests.support.random_parquet import random_options, random_table, write
 from tests.support.tiers import tiered
 
@@ -123,3 +128,61 @@ def test_random_pieces_are_copied_and_decoded(block: int) -> None:
         assert pq.read_table(io.BytesIO(target.getvalue())).equals(read.read()), seed
     assert cut > BLOCK / 4
     assert unreadable < BLOCK / 5
+
+
+PAGED = {"write_page_index": True, "max_rows_per_page": 10, "write_batch_size": 10, "write_page_checksum": False}
+
+
+def with_first_rows(leaf: int, change: Callable[[list[int]], list[int]], **options: Any) -> RowGroupSource:
+    """A file whose page index says other rows of one column."""
+    table = pa.table({"n": range(40), "list": [[row] * (row % 3) for row in range(40)]})
+    file = io.BytesIO()
+    pq.write_table(table, file, store_schema=False, **{**PAGED, **options})
+    source = source_of(file.getvalue())
+    index = source.part(source.column_chunks(0)[leaf], Chunk.offset_index)
+    fields, _ = read_struct(index)
+    locations = fields[1][1].values
+    for location, row in zip(locations, change([one[Location.first_row][1] for one in locations]), strict=True):
+        location[Location.first_row] = (I64, row)
+    changed = encode_struct(fields)
+    assert len(changed) == len(index)
+    return source_of(file.getvalue().replace(index, changed))
+
+
+@pytest.mark.parametrize("leaf", [0, 1])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_a_page_index_that_says_other_rows_is_refused(leaf: int, version: str) -> None:
+    """Of pages of lists in version 1 only Arrow knows the rows: a piece with too few is refused."""
+    source = with_first_rows(leaf, lambda rows: [rows[0], rows[1] + 1, *rows[2:]], data_page_version=version)
+    cuts = RowGroupCuts(source, 0, [leaf], all_read=True)
+    pieces = [Piece(cuts, first, end) for first, end in pairwise(cuts.rows.tolist())]
+    assert len(pieces) == 4
+    other = {("list.list.element" if leaf == 0 else "n"): ChunkBytes({}, b"", 0)}
+    with pytest.raises(CorruptFileError, match=r"row group 0.* rows") as caught:
+        deque(chunk for piece in pieces for chunk in piece.chunks(other))
+    assert caught.value.path == "source.parquet"
+
+
+def test_pages_by_codes_without_a_dictionary_are_refused() -> None:
+    table = pa.table({"n": ["a", "b"] * 20})
+    file = io.BytesIO()
+    pq.write_table(table, file, store_schema=False, **PAGED)
+    source = source_of(file.getvalue())
+    (chunk,) = source.column_chunks(0)
+    begin, _ = source.extent(chunk[Chunk.metadata][1])
+    data = bytearray(file.getvalue())
+    # The dictionary's type: a data page.
+    assert data[begin + 1] == 4
+    data[begin + 1] = 0
+    cuts = RowGroupCuts(source_of(bytes(data)), 0, [0], all_read=False)
+    with pytest.raises(CorruptFileError, match="row group 0"):
+        list(Piece(cuts, 10, 20).chunks({}))
+
+
+def test_a_row_group_whose_pages_nothing_places_is_whole() -> None:
+    table = pa.table({"n": [[row] for row in range(40)]})
+    file = io.BytesIO()
+    pq.write_table(table, file, store_schema=False, **{**PAGED, "write_page_index": False})
+    cuts = RowGroupCuts(source_of(file.getvalue()), 0, [0], all_read=True)
+    assert not cuts.is_known
+    assert cuts.rows.tolist() == [0, 40]
