@@ -72,10 +72,8 @@ class RowGroupCuts:
         self._tops = [field.name for field in source.file.schema for _ in leaf_types(field.type)]
         self._chunks = source.column_chunks(number)
         self._all_read = all_read
-        self._read: list[tuple[int, bytes]] = []
+        self._read: list[tuple[int, bytes]] | None = None
         with source.naming(number):
-            if all_read:
-                self._load([source.extent(self._inner(place)) for place in columns])
             self._places = {place: self._places_of(place) for place in columns}
 
     @property
@@ -170,18 +168,19 @@ class RowGroupCuts:
 
     def _load(self, extents: Sequence[tuple[int, int]]) -> None:
         """Reads parts of the file at once where little lies between them, and together at most _WHOLE bytes."""
-        self._read = []
         runs: list[list[int]] = []
         for begin, size in sorted(extents):
             if runs and begin - runs[-1][1] <= _GAP and begin + size - runs[-1][0] <= _WHOLE:
                 runs[-1][1] = max(runs[-1][1], begin + size)
             else:
                 runs.append([begin, begin + size])
-        if sum(end - begin for begin, end in runs) <= _WHOLE:
-            self._read = [(begin, self.source.file.read_range(begin, end - begin)) for begin, end in runs]
+        few = sum(end - begin for begin, end in runs) <= _WHOLE
+        self._read = [(begin, self.source.file.read_range(begin, end - begin)) for begin, end in runs if few]
 
     def _bytes(self, begin: int, end: int) -> bytes:
-        for start, data in self._read:
+        if self._read is None and self._all_read:
+            self._load([self.source.extent(self._inner(place)) for place in self.columns])
+        for start, data in self._read or ():
             if start <= begin and end <= start + len(data):
                 return data[begin - start : end - start]
         return self.source.file.read_range(begin, end - begin)

@@ -128,6 +128,10 @@ class CopyPlan:
         if not len(touched):
             yield BaseRows([number], copied=True, keys=keys)
             return
+        group = self._base.metadata.row_group(number)
+        between = int(np.diff(touched, prepend=-1, append=group.num_rows).max()) - 1
+        if self._is_small(between, group.total_byte_size * between // group.num_rows):
+            return
         cuts = RowGroupCuts(self.source, number, self._kept, all_read=True)
         runs = self._runs(cuts, touched)
         if any(copied for _, _, copied in runs):
@@ -175,7 +179,7 @@ class CopyPlan:
             if self.with_keys:
                 group_keys.append(keys)
             first += len(keys)
-        return np.concatenate(rows), group_keys
+        return np.unique(np.concatenate(rows)), group_keys
 
     def _named(self, number: int, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         metadata = self._base.metadata
