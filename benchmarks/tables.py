@@ -118,7 +118,7 @@ def make(case: Case, folder: Path) -> None:
         program = Path(sys.executable).parent / "hudictl"
         subprocess.run([str(program), "run", "compaction", str(fresh), "--engine", "local"], check=True)
     for turn in range(ROUNDS):
-        write(10 + turn, case.written(turn), "upsert", "append")
+        write(10 + turn, case.written(turn), "delete" if case.pattern == "deleted" else "upsert", "append")
     schedule()
     session.stop()
     check_layout(fresh, case)

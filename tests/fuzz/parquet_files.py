@@ -1,17 +1,20 @@
-"""Parquet files for the fuzzer: read as a base file, and copied row group by row group, as compaction does."""
+"""Parquet files for the fuzzer: read as a base file, and copied by row groups and by pieces, as compaction does."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
 from random import Random
 
 import pyarrow as pa
 
+from hudi_core.codec.parquet.cuts import Piece, RowGroupCuts
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import footer_of
-from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.page_sink import CopiedRows
+from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.errors import UnsupportedError
 from tests.support.random_parquet import FLAT, random_file
@@ -48,13 +51,23 @@ def written() -> bytes:
 
 
 def files() -> list[bytes]:
-    """That file, and some of Arrow with other pages and encodings."""
+    """That file, and some of Arrow with other pages and encodings. Most can be cut every five rows."""
     options = [("none", "1.0"), ("zstd", "2.0"), ("gzip", "1.0")]
     rows = table().slice(0, 20)
     return [
         written(),
         *(
-            random_file(Random(at), rows, compression=codec, data_page_version=version, store_schema=False)
+            random_file(
+                Random(at),
+                rows,
+                compression=codec,
+                data_page_version=version,
+                store_schema=False,
+                max_rows_per_page=5,
+                write_batch_size=5,
+                data_page_size=1 << 20,
+                write_page_index=at != 1,
+            )
             for at, (codec, version) in enumerate(options)
         ),
     ]
@@ -80,15 +93,42 @@ def run_copies(data: bytes) -> None:
         schema = table().schema
         if (refusal := source.refusal(schema)) is not None:
             raise UnsupportedError(refusal, path=PATH)
-        out = io.BytesIO()
-        writer = BaseFileWriter(out, schema, path="copy.parquet")
-        for number in range(file.metadata.num_row_groups):
-            rows = file.metadata.row_group(number).num_rows
-            writer.copy(source, number, {"c1": pa.nulls(min(rows, 1000), pa.int32())} if 0 <= rows <= 1000 else {})
-        writer.close({})
+        numbers = range(file.metadata.num_row_groups)
+        whole = _copied(WholeRowGroup(source, number) for number in numbers)
+        pieces = [piece for number in numbers for piece in _pieces(source, number)]
+        cut = _copied(pieces)
         batches = list(file.batches())
-    with ParquetBaseFile(out, "copy.parquet") as copied:
-        assert _shown(copied.batches(), copied.schema) == _shown(batches, copied.schema)
+        decoded = [batch for piece in pieces if isinstance(piece, Piece) for batch in _decoded(piece)]
+    shown = _shown(batches, schema)
+    for copy in (whole, cut):
+        with ParquetBaseFile(copy, "copy.parquet") as copied:
+            assert _shown(copied.batches(), copied.schema) == shown
+    if all(isinstance(piece, Piece) for piece in pieces):
+        assert _shown(decoded, schema) == shown
+
+
+def _pieces(source: RowGroupSource, number: int) -> list[CopiedRows]:
+    """A row group in two pieces or three; whole where it cannot be cut."""
+    cuts = RowGroupCuts(source, number, range(len(source.column_chunks(number))), all_read=number % 2 == 0)
+    rows = cuts.rows.tolist()
+    ends = sorted({0, rows[len(rows) // 3], rows[len(rows) // 2], rows[-1]})
+    pieces: list[CopiedRows] = [Piece(cuts, first, end) for first, end in pairwise(ends)]
+    return pieces if len(pieces) > 1 else [WholeRowGroup(source, number)]
+
+
+def _copied(parts: Iterable[CopiedRows]) -> io.BytesIO:
+    out = io.BytesIO()
+    writer = BaseFileWriter(out, table().schema, path="copy.parquet")
+    for rows in parts:
+        count = rows.num_rows
+        writer.copy(rows, {"c1": pa.nulls(min(count, 1000), pa.int32())} if 0 <= count <= 1000 else {})
+    writer.close({})
+    return out
+
+
+def _decoded(piece: Piece) -> list[pa.RecordBatch]:
+    with piece.file() as file:
+        return list(file.batches())
 
 
 def _shown(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> str:

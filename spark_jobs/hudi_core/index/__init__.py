@@ -1,4 +1,4 @@
-"""Says what a query need not read, by its predicate: partitions, files and row groups.
+"""Says what a query need not read, by its predicate: partitions, files, row groups and pages.
 
 - ``skipping``: which partitions and file slices a query skips; which indexes it asks, and in which order; which of them
   serve only the newest snapshot; which expression of a predicate an index answers.
@@ -6,7 +6,8 @@
   believed; what the text of a partition path says of a column.
 - ``key_lookups``: which record keys a predicate leaves possible, and in which file groups they are; when the record
   index or a secondary index is not believed.
-- ``row_group_skipping``: which row groups of a base file are read; which base files cannot have a key, by the key range
+- ``page_skipping``: which row groups of a base file are read, and which pages in them.
+- ``row_group_skipping``: the ranges of row groups; which base files cannot have a key, by the key range
   and the bloom filter in the footer; bounds of a column whose type was widened.
 
 Elsewhere: ``expr/ranges`` says whether a predicate may hold in a range, ``metadata_table/read/completeness`` whether an

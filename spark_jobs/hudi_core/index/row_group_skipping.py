@@ -1,5 +1,6 @@
-"""Says which row groups of a base file are read, by its footer's statistics; and which base files cannot hold some
-keys, by the key range and the bloom filter in the footer. skipping.py says which partitions and files are read.
+"""Reads the ranges of row groups from a base file's footer; says which base files cannot hold some keys, by the key
+range and the bloom filter in the footer. page_skipping.py says which rows are read, skipping.py which partitions and
+files.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from hudi_core.codec.avro.arrow_types import field_at, type_meant
 from hudi_core.codec.bloom import MAX_KEY, MIN_KEY, BloomFilter, filter_in_footer
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import schema_of
-from hudi_core.codec.parquet.statistics import chunk_ranges, hybrid_columns, leaf_columns, leaf_path
+from hudi_core.codec.parquet.statistics import ChunkRanges, chunk_ranges, hybrid_columns, leaf_columns, leaf_path
 from hudi_core.expr.bind import kind_of
 from hudi_core.expr.bound import Bound
-from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
+from hudi_core.expr.ranges import ColumnRange, operands_of
 from hudi_core.expr.tree import Column, Operand
-from hudi_core.filegroup.read.base_file import RowGroups
+from hudi_core.filegroup.read.base_file import RowChoice
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.schemas import renamed_columns
@@ -51,21 +52,6 @@ def flat_columns(bound: Bound, hidden: Collection[str]) -> dict[Column, pa.DataT
     return {column: kind for column, kind in kinds.items() if not pa.types.is_nested(kind)}
 
 
-def row_group_chooser(bound: Bound, spec: ReaderSpec) -> RowGroups | None:
-    """Returns the filter for row groups of a base file that is read alone; None when no footer statistics can help. Not
-    for base files that are merged with log files: a row that does not match may decide the result of its key.
-    """
-    flat = flat_columns(bound, columns_not_in_files(spec))
-    if not flat:
-        return None
-
-    def choose(metadata: pq.FileMetaData) -> list[int] | None:
-        mask = may_match(bound, footer_ranges(metadata, flat, bound.schema), metadata.num_row_groups)
-        return None if bool(mask.all()) and len(mask) else [int(number) for number in mask.nonzero()[0]]
-
-    return choose
-
-
 def footer_ranges(
     metadata: pq.FileMetaData, kinds: dict[Column, pa.DataType], rows: pa.Schema
 ) -> dict[Operand, ColumnRange]:
@@ -79,30 +65,33 @@ def footer_ranges(
         path = leaf_path(leaves, column.path)
         if path is None or path[0] in hybrid:
             continue
-        stored = _type_at(schema, path)
-        chunks = chunk_ranges(metadata, leaves[path], stored)
-        if chunks is None:
-            continue
-        meant = type_meant(stored, field_at(rows, column.path))
-        lower, upper = (in_order_of(ends.view(meant), kind) for ends in (chunks.minimum, chunks.maximum))
-        if lower is not None and upper is not None:
-            ranges[column] = ColumnRange(lower, upper, chunks.null_count, chunks.value_count)
+        chunks = chunk_ranges(metadata, leaves[path], type_at(schema, path))
+        found = None if chunks is None else column_range(chunks, column, kind, rows)
+        if found is not None:
+            ranges[column] = found
     return ranges
 
 
-def _type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType:
+def column_range(chunks: ChunkRanges, column: Column, kind: pa.DataType, rows: pa.Schema) -> ColumnRange | None:
+    """Returns the ranges in the query's type `kind`; None where their order may be another. `rows` are the query's."""
+    meant = type_meant(chunks.minimum.type, field_at(rows, column.path))
+    lower, upper = (in_order_of(ends.view(meant), kind) for ends in (chunks.minimum, chunks.maximum))
+    return None if lower is None or upper is None else ColumnRange(lower, upper, chunks.null_count, chunks.value_count)
+
+
+def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType:
     kind = schema.field(path[0]).type
     for name in path[1:]:
         kind = kind.field(name).type
     return kind
 
 
-def footer_may_match(storage: Storage, base: DataFile, choose: RowGroups | None, keys: Collection[str] | None) -> bool:
+def footer_may_match(storage: Storage, base: DataFile, choice: RowChoice | None, keys: Collection[str] | None) -> bool:
     """Whether the base file may hold a matching row, by row-group statistics and, unless None, by its `keys`. Opens the
     file. Raises StorageNotFoundError, or CorruptFileError for a file or filter that is broken.
     """
     with storage.open_input(base.path) as stream, ParquetBaseFile(stream, base.path, storage.limits) as file:
-        if choose is not None and choose(file.metadata) == []:
+        if choice is not None and choice.row_groups(file.metadata) == []:
             return False
         return keys is None or _may_hold(file.footer, keys, base.path)
 

@@ -1,5 +1,5 @@
 """Data skipping: which partitions and file slices a predicate excludes before a file is opened (RFC-27).
-row_group_skipping.py chooses row groups. value_ranges.py has the ranges of a file; expr/ranges.py says whether a
+page_skipping.py chooses row groups and pages. value_ranges.py has the ranges of a file; expr/ranges.py says whether a
 predicate may hold in them.
 
 Works like HoodieFileIndex.filterFileSlices. Every index is used only where its answer holds. Statistics and bloom
@@ -30,12 +30,12 @@ from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Call, Column, Literal, Operand
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.index.key_lookups import equal_texts, groups_of_keys, groups_of_values, key_candidates
+from hudi_core.index.page_skipping import row_choice
 from hudi_core.index.row_group_skipping import (
     columns_not_in_files,
     filter_mask,
     flat_columns,
     footer_may_match,
-    row_group_chooser,
 )
 from hudi_core.index.value_ranges import indexed_columns, partition_ranges, partition_statistics, slice_ranges
 from hudi_core.metadata_table.indexed_table import IndexDefinition
@@ -275,13 +275,13 @@ class SkippingPlan:
     def _by_footers(self, slices: Slices) -> Mask | None:
         if self._storage is None:
             return None
-        choose = row_group_chooser(self._bound, self._spec)
+        choice = row_choice(self._bound, self._spec)
         mask = np.ones(len(slices), dtype=np.bool_)
-        if choose is None and self._keys is None:
+        if choice is None and self._keys is None:
             return mask
         for number, item in enumerate(slices):
             if item.base_file is not None and not item.log_files:
-                mask[number] = footer_may_match(self._storage, item.base_file, choose, self._keys)
+                mask[number] = footer_may_match(self._storage, item.base_file, choice, self._keys)
         return mask
 
     def _match(self, slices: Slices, ranges: Mapping[Operand, ColumnRange]) -> Mask:

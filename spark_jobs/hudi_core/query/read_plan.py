@@ -21,10 +21,10 @@ from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
 from hudi_core.expr.tree import Expr
-from hudi_core.filegroup.read.base_file import RowGroups
+from hudi_core.filegroup.read.base_file import RowChoice
 from hudi_core.filegroup.read.read_spec import ReaderSpec, of_predicate
 from hudi_core.filegroup.read.slice_reader import SliceReader, warn_of_corrupt
-from hudi_core.index.row_group_skipping import row_group_chooser
+from hudi_core.index.page_skipping import row_choice
 from hudi_core.model.names import COMMIT_TIME, IS_DELETED
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, ChangeReader
 from hudi_core.storage.arrow_store import open_data_storage
@@ -73,7 +73,7 @@ def read_split(
     try:
         uri, options, changes = common["uri"], common["storage_options"], common.get("changes")
         part, replaced_by = split["part"], split.get(REPLACED_BY)
-        spec, row_groups = _prepared(common["reader"], of_any_commit=replaced_by is not None)
+        spec, choice = _prepared(common["reader"], of_any_commit=replaced_by is not None)
     except (KeyError, TypeError) as error:
         raise ConfigError(
             f"a read's splits are not what this version writes: {error!r}", remedy="plan the read again by this version"
@@ -84,17 +84,17 @@ def read_split(
         yield from _changes(reader, from_text(ChangeQuery, changes), change)
         return
     file_slice = check_slice(from_text(FileSlice, part))
-    rows = SliceReader(data, spec, on_corrupt=on_corrupt).read(file_slice, row_groups=row_groups)
+    rows = SliceReader(data, spec, on_corrupt=on_corrupt).read(file_slice, choice=choice)
     yield from _flagged(rows, replaced_by) if REPLACED_BY in common else rows
 
 
 @lru_cache(maxsize=_QUERIES)
-def _prepared(text: str, *, of_any_commit: bool) -> tuple[ReaderSpec, RowGroups | None]:
-    """Returns what a query works out before its first slice: columns, filters and the choice of row groups."""
+def _prepared(text: str, *, of_any_commit: bool) -> tuple[ReaderSpec, RowChoice | None]:
+    """Returns what a query works out before its first slice: columns, filters and the choice of rows."""
     spec = from_text(ReaderSpec, text)
     if of_any_commit:
         spec = replace(spec, commit_times=None)
-    return spec, None if spec.bound is None else row_group_chooser(spec.bound, spec)
+    return spec, None if spec.bound is None else row_choice(spec.bound, spec)
 
 
 @dataclass(frozen=True, slots=True)

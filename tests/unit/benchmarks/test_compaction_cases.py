@@ -40,15 +40,22 @@ def test_uniform_updates_are_the_ones_of_the_tables_in_the_cache() -> None:
     assert Case("1m").written(2) == "abs(hash(id, 2)) % 1000000 < 100000"
 
 
+def test_few_updates_are_as_many_in_each_file_group() -> None:
+    case = Case.parse("1m/1.2.0/gzip/scattered:21")
+    assert (case.updates, case.written(0)) == (84, "abs(hash(id, 0)) % 1000000 < 28")
+    with pytest.raises(ValueError, match="is none of"):
+        Case("1m", pattern="uniform", amount=100)
+
+
 def test_recent_updates_are_at_the_end_of_both_halves() -> None:
-    condition = Case("1m", pattern="recent", percent=1).written(0)
+    condition = Case("1m", pattern="recent", amount=1).written(0)
     assert condition == "id % 500000 >= 490000 AND pmod(hash(id, 0), 6) = 0"
 
 
 def test_without_an_axis_the_default_cases_are_chosen() -> None:
     none = {"sizes": None, "hudi": None, "codecs": None, "updates": None}
     assert chosen_cases(Namespace(**none)) == default_cases()
-    assert len(set(default_cases())) == 25
+    assert len(set(default_cases())) == 29
     chosen = chosen_cases(Namespace(**{**none, "sizes": "20k", "updates": "recent:5"}))
     assert [case.name for case in chosen] == [
         f"20k/{hudi}/{codec}/recent:5" for hudi in ("0.15.0", "1.2.0") for codec in ("gzip", "zstd")

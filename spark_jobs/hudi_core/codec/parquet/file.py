@@ -129,7 +129,7 @@ class ParquetBaseFile:
         names = [field.name for field in fields]
         self._check_calendar(names)
         groups = range(self.metadata.num_row_groups) if row_groups is None else row_groups
-        leaves, most = self._leaves_of(chosen), min(batch_bytes, MOST_BYTES)
+        leaves, most = self.leaves_of(chosen), min(batch_bytes, MOST_BYTES)
         rows, spans = self._spans(groups, leaves, most, batch_rows)
         schema, reader = pa.schema(fields), self._file
         opened: Sequence[int] = ()
@@ -169,7 +169,7 @@ class ParquetBaseFile:
                 spans.append(([number], coded))
         return max(1, min(most, int(size / widest))), spans
 
-    def _leaves_of(self, names: Collection[str]) -> list[int]:
+    def leaves_of(self, names: Collection[str]) -> list[int]:
         numbers: list[int] = []
         first = 0
         for field in self.schema:

@@ -167,6 +167,7 @@ class File:
     schema: Final = 2
     num_rows: Final = 3
     row_groups: Final = 4
+    key_values: Final = 5
     created_by: Final = 6
     column_orders: Final = 7
 
@@ -203,34 +204,46 @@ class Column:
     index_offset: Final = 10
     dictionary_offset: Final = 11
     statistics: Final = 12
+    page_counts: Final = 13
     bloom_offset: Final = 14
     bloom_length: Final = 15
+    sizes: Final = 16
+    places: Final = 17
 
 
 class Bounds:
-    """Fields of Statistics: the greatest value, in the deprecated field and in the field for the column's order."""
+    """Fields of Statistics. Bounds are in a deprecated field and in a field for the column's order."""
 
     greatest: Final = (1, 5)
+    least: Final = (2, 6)
+    nulls: Final = 3
 
 
 class Page:
-    """Fields of PageHeader, and of DataPageHeaderV2 in it."""
+    """Fields of PageHeader, and of the header in it for the page's type."""
 
     kind: Final = 1
     plain: Final = 2
     stored: Final = 3
     checksum: Final = 4
     v1: Final = 5
+    dictionary: Final = 7
     v2: Final = 8
     num_values: Final = 1
+    encoding: Final = 2
+    num_rows: Final = 3
+    encoding_v2: Final = 4
     definition_size: Final = 5
     repetition_size: Final = 6
     is_compressed: Final = 7
 
 
 class Location:
+    """Fields of PageLocation."""
+
     offset: Final = 1
     size: Final = 2
+    first_row: Final = 3
 
 
 def with_number(fields: Struct, number: int, value: int) -> None:

@@ -11,10 +11,10 @@ import io
 import math
 import struct
 import zlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
 from hudi_core.codec.parquet import thrift
 from hudi_core.codec.parquet.footer import (
@@ -59,6 +59,19 @@ class ChunkBytes:
     @property
     def num_values(self) -> int:
         return int(self.fields[Chunk.metadata][1][Column.num_values][1])
+
+
+class CopiedRows(Protocol):
+    """Rows of another file that are copied as a row group: a row group, or a piece of one."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def group(self) -> thrift.Struct:
+        """Returns the fields of the row group, without its columns."""
+
+    def chunks(self, replaced: Mapping[str, ChunkBytes]) -> Iterator[ChunkBytes]:
+        """Yields the column chunks in the order of the schema. Those of `replaced`, by dotted name, come from there."""
 
 
 class _Placed(NamedTuple):
@@ -152,7 +165,7 @@ class PageSink(io.RawIOBase):
         written, start = metadata[File.row_groups][1].values, self._seen - len(tail)
         for group, numbers in zip(written, with_nan, strict=False):
             for number in numbers:
-                _count_nan(group[Group.columns][1].values[number])
+                count_nan(group[Group.columns][1].values[number])
         groups = self._groups(written, tail[: -TAIL - length], start)
         metadata[File.row_groups][1].values[:] = [group for group, _ in groups]
         with_number(metadata, File.num_rows, sum(group[Group.num_rows][1] for group, _ in groups))
@@ -271,7 +284,7 @@ def _compressed(header: thrift.Struct, body: bytes, compress: Callable[[bytes], 
     return body if levels >= len(body) else body[:levels] + compress(body[levels:])
 
 
-def _count_nan(chunk: thrift.Struct) -> None:
+def count_nan(chunk: thrift.Struct) -> None:
     """Writes NaN as the greatest value of a column chunk, and removes its page index. parquet-mr writes such chunks so
     (DoubleStatistics, DoubleColumnIndexBuilder), and its readers then use no range. Arrow leaves NaN out, and such a
     reader would pass over rows that Spark takes for greater than every number. The other statistics stay: Hudi takes a

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.codec.columns import leaf_types
 from hudi_core.codec.parquet.footer import schema_of
+from hudi_core.codec.parquet.page_index import PageBounds, PagePlaces
 
 _NUMBERS: Final = frozenset({"INT32", "INT64"})
+_FORMATS: Final = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
 _BYTES: Final = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
 _ORDERS_NAN: Final = "parquet-mr"
 """The writer that writes no range for a column chunk with NaN. Others, such as pyarrow, pass over the NaN."""
@@ -76,6 +80,44 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
     nulls = [stored.null_count if stored is not None and stored.has_null_count else None for stored in statistics]
     counts = (pa.array(numbers, pa.int64()) for numbers in (nulls, [chunk.num_values for chunk in chunks]))
     return ChunkRanges(pa.array(lower, kind), pa.array(upper, kind), *counts)
+
+
+def page_ranges(
+    bounds: PageBounds, places: PagePlaces, metadata: pq.FileMetaData, number: int, kind: pa.DataType, rows: int
+) -> ChunkRanges | None:
+    """Returns the ranges of the pages of a chunk of the leaf column `number`, which is not nested, in a row group of
+    `rows`; otherwise as chunk_ranges. Texts may be cut: then the bounds are further apart than the values.
+    """
+    column = schema_of(metadata).column(number)
+    convert, value = _converter(kind, column.physical_type), raw_value(column)
+    if convert is None or value is None:
+        return None
+    ends = [
+        [None if null else convert(value(raw)) for null, raw in zip(bounds.is_null, raws, strict=True)]
+        for raws in (bounds.least, bounds.greatest)
+    ]
+    if pa.types.is_floating(kind) and not str(metadata.created_by or "").startswith(_ORDERS_NAN):
+        ends[1] = [None] * len(ends[1])
+    counts = pa.array(np.diff(places.first_rows, append=rows), pa.int64())
+    nulls = pa.array([None] * len(counts) if bounds.nulls is None else bounds.nulls, pa.int64())
+    return ChunkRanges(pa.array(ends[0], kind), pa.array(ends[1], kind), nulls, counts)
+
+
+def raw_value(column: pq.ColumnSchema) -> Callable[[bytes], Any] | None:
+    """Returns the function from a bound in a footer or page index to a value in the column's order; None for a type
+    without one here. The function raises struct.error for a bound of another length.
+    """
+    kind, meaning = column.physical_type, str(column.logical_type.type)
+    if kind in _FORMATS:
+        is_unsigned = str(column.converted_type).startswith("UINT")
+        return None if is_unsigned else lambda bound: struct.unpack(_FORMATS[kind], bound)[0]
+    if kind == "BOOLEAN":
+        return lambda bound: bound != b"\0"
+    if kind not in _BYTES or meaning == "FLOAT16":
+        return None
+    if meaning == "DECIMAL":
+        return lambda bound: int.from_bytes(bound, "big", signed=True)
+    return lambda bound: bound
 
 
 def _converter(kind: pa.DataType, physical: str) -> Callable[[Any], Any] | None:

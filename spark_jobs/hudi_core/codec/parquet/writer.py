@@ -22,8 +22,8 @@ from hudi_core.codec.columns import leaves_with_nan
 from hudi_core.codec.gzip import FASTEST, GzipLibrary, checked_level, chosen_library, gzip_compressor
 from hudi_core.codec.parquet.file import ParquetBaseFile, arrow_errors, bare_schema
 from hudi_core.codec.parquet.footer import empty_file, schema_of
-from hudi_core.codec.parquet.page_sink import GZIP, ChunkBytes, PageSink
-from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.page_sink import GZIP, ChunkBytes, CopiedRows, PageSink
+from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.errors import ConfigError, FormatError
 
 ROW_GROUP_BYTES = 128 << 20
@@ -123,24 +123,25 @@ class BaseFileWriter:
                 self._writer.close()
                 self._pages.finish(self._with_nan)
 
-    def copy(self, source: RowGroupSource, number: int, replaced: Mapping[str, pa.Array]) -> None:
-        """Appends a row group of another file. `source.refusal` must be None for this schema. A row group without rows
-        adds nothing. The columns of `replaced`, which are not nested, get these values. Memory: a column chunk as it is
-        stored, and the values. Raises CorruptFileError naming the other file, FormatError when the values are not as
-        many as the rows, StorageError when writing fails.
+    def copy(self, rows: CopiedRows, replaced: Mapping[str, pa.Array]) -> None:
+        """Appends rows of another file, whose RowGroupSource.refusal must be None for this schema. No rows add nothing.
+        The columns of `replaced`, which are not nested, get these values. Memory: a column chunk as it is stored, and
+        the values. Raises CorruptFileError naming the other file, FormatError when the values are not as many as the
+        rows, StorageError when writing fails.
         """
         if self._pending:
             self._flush()
-        group, rows = source.group(number), source.file.metadata.row_group(number).num_rows
-        if not rows:
-            source.check_empty(number)
+        if not rows.num_rows:
+            for _ in rows.chunks({}):
+                pass  # checks that no column has values, which Arrow would read
             return
         chunks = {name: self._chunk(name, values) for name, values in replaced.items()}
-        if any(chunk.num_values != rows for chunk in chunks.values()):
-            raise FormatError(f"a row group of {rows} rows does not get as many values for each column", path=self.path)
+        if any(chunk.num_values != rows.num_rows for chunk in chunks.values()):
+            message = f"a row group of {rows.num_rows} rows does not get as many values for each column"
+            raise FormatError(message, path=self.path)
         with arrow_errors(self.path, "write"):
-            self._pages.copy_group(group, source.chunks(number, chunks), behind=len(self._with_nan))
-        self.num_rows += rows
+            self._pages.copy_group(rows.group(), rows.chunks(chunks), behind=len(self._with_nan))
+        self.num_rows += rows.num_rows
 
     def abandon(self) -> None:
         """Drops what is written from now on: Arrow's writer closes itself when it is collected."""
@@ -153,7 +154,7 @@ class BaseFileWriter:
         writer = BaseFileWriter(buffer, pa.schema([self.schema.field(name)]), path=self.path, style=style)
         writer.write(pa.table([values], schema=writer.schema))
         writer.close({})
-        return next(RowGroupSource(ParquetBaseFile(buffer, self.path)).chunks(0, {}))
+        return next(WholeRowGroup(RowGroupSource(ParquetBaseFile(buffer, self.path)), 0).chunks({}))
 
     def _flush(self) -> None:
         table = pa.concat_tables(self._pending) if self._pending else self.schema.empty_table()

@@ -6,10 +6,10 @@ query's names. `sources` are timeline.schemas's answer for the instant that wrot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,14 +22,32 @@ from hudi_core.codec.columns import is_list
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.content import encode_avro_records
 from hudi_core.codec.orc import OrcBaseFile
+from hudi_core.codec.parquet.cuts import RowGroupCuts
 from hudi_core.codec.parquet.file import MOST_BYTES, ParquetBaseFile
+from hudi_core.codec.parquet.row_range import RowRange
+from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.names import OPERATION, parse_base_file, places, spelled
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.schemas import ColumnSource, sources_at
 from hudi_core.view.file_group import DataFile
 
-RowGroups = Callable[[pq.FileMetaData], "Sequence[int] | None"]
+_PAGE_ROWS: Final = 20_000
+"""A page has at most so many rows (parquet.page.row.count.limit)."""
+_FEW_ROWS: Final = 2 * _PAGE_ROWS
+"""Row groups of fewer rows are read whole."""
+
+
+class RowChoice(Protocol):
+    """Which rows of a Parquet file are read."""
+
+    def row_groups(self, metadata: pq.FileMetaData) -> Sequence[int] | None:
+        """Returns the numbers of the row groups; None for all."""
+
+    def rows(self, source: RowGroupSource, number: int) -> Sequence[tuple[int, int]] | None:
+        """Returns the rows of a row group (first, after the last), apart from each other; None for all."""
+
+
 BOOTSTRAP_INSTANT = "00000000000001"
 """The instant of files that a metadata-only bootstrap writes (HoodieTimeline.METADATA_BOOTSTRAP_INSTANT_TS)."""
 History = Sequence[Sequence[Any]]
@@ -79,23 +97,22 @@ def read_base_file(
     *,
     batch_rows: int,
     batch_bytes: int = MOST_BYTES,
-    row_groups: RowGroups | None = None,
+    choice: RowChoice | None = None,
     history: History | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a base file of any format with the columns and types of `schema`, in the file's order. Columns
     that the file lacks are null, narrower types are widened. With a schema `history`, columns are found by their ids.
-    `batch_bytes` and `row_groups` are for Parquet files only; an ORC file is read a stripe at a time. Raises
-    StorageNotFoundError when the file is missing, CorruptFileError when it is not whole, UnsupportedError for a format
-    that is not read and for a bootstrap's file.
+    `batch_bytes` and `choice` are for Parquet files only; an ORC file is read a stripe at a time. With `choice` rows
+    that it leaves out may come as well. Raises StorageNotFoundError when the file is missing, CorruptFileError when it
+    is not whole, UnsupportedError for a format that is not read and for a bootstrap's file.
     """
     name = parse_base_file(file.name)
     refuse_skeleton(file.path)
     sources = () if history is None else sources_at(history, name.instant)
     if name.extension == "parquet":
         with open_base_file(storage, file.path) as parquet:
-            chosen = None if row_groups is None else row_groups(parquet.metadata)
             yield from base_batches(
-                parquet, schema, batch_rows=batch_rows, batch_bytes=batch_bytes, row_groups=chosen, sources=sources
+                parquet, schema, batch_rows=batch_rows, batch_bytes=batch_bytes, choice=choice, sources=sources
             )
     elif name.extension == "orc":
         with storage.open_input(file.path) as stream:
@@ -113,13 +130,64 @@ def base_batches(
     batch_rows: int,
     batch_bytes: int = MOST_BYTES,
     row_groups: Sequence[int] | None = None,
+    choice: RowChoice | None = None,
     sources: Sequence[ColumnSource] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a Parquet base file, as read_base_file does."""
+    """Yields the rows of a Parquet base file, as read_base_file does: those of `row_groups`, or of `choice`."""
     # At least one column is read, since a batch without columns has no rows.
     names = stored_names(schema.names, sources, file.schema.names, path=file.path) or file.schema.names[:1]
-    for batch in file.batches(names, batch_rows, row_groups, batch_bytes=batch_bytes):
-        yield conform_batch(as_meant(apply_sources(batch, sources), schema), schema, path=file.path)
+    parts = [row_groups] if choice is None else _chosen_rows(file, names, choice)
+    for part in parts:
+        if isinstance(part, RowRange):
+            batches = part.batches(names, batch_rows, batch_bytes=batch_bytes)
+        else:
+            batches = file.batches(names, batch_rows, part, batch_bytes=batch_bytes)
+        for batch in batches:
+            yield conform_batch(as_meant(apply_sources(batch, sources), schema), schema, path=file.path)
+
+
+def _chosen_rows(
+    file: ParquetBaseFile, names: Sequence[str], choice: RowChoice
+) -> Iterator[RowRange | Sequence[int] | None]:
+    """Yields row groups, or rows of one row group, in the order of the file. A row group of which more than half is
+    needed is read whole.
+    """
+    groups = choice.row_groups(file.metadata)
+    numbers = range(file.metadata.num_row_groups) if groups is None else groups
+    large = [number for number in numbers if file.metadata.row_group(number).num_rows >= _FEW_ROWS]
+    source = RowGroupSource(file) if large and not file.hybrid_columns else None
+    if source is None or not source.is_believed:
+        yield groups
+        return
+    leaves, whole = file.leaves_of(frozenset(names)), list[int]()
+    for number in numbers:
+        ranges = _joined(choice.rows(source, number)) if number in large else None
+        cuts = None
+        if ranges is not None and 2 * sum(end - first for first, end in ranges) <= source.num_rows(number):
+            cuts = RowGroupCuts(source, number, leaves, all_read=False)
+        if cuts is None or ranges is None or not cuts.is_known:
+            whole.append(number)
+            continue
+        if whole:
+            yield whole
+            whole = []
+        for first, end in ranges:
+            yield RowRange(cuts, first, end)
+    if whole:
+        yield whole
+
+
+def _joined(ranges: Sequence[tuple[int, int]] | None) -> list[tuple[int, int]] | None:
+    """Returns the ranges with those joined that lie less than a page apart: they may lie in the same pages."""
+    if ranges is None:
+        return None
+    joined: list[tuple[int, int]] = []
+    for first, end in ranges:
+        if joined and first - joined[-1][1] < _PAGE_ROWS:
+            joined[-1] = joined[-1][0], end
+        else:
+            joined.append((first, end))
+    return joined
 
 
 def _hfile_batches(

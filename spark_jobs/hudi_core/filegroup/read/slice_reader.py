@@ -24,7 +24,7 @@ from hudi_core.filegroup.merge.base_merge import GROUP_SHARE, SliceMerge
 from hudi_core.filegroup.merge.log_merge import merge_columns
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy, reads_as_hudi_1
-from hudi_core.filegroup.read.base_file import History, RowGroups, read_base_file
+from hudi_core.filegroup.read.base_file import History, RowChoice, read_base_file
 from hudi_core.filegroup.read.log_records import has_operations, merge_logs
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
 from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter, of_commit_times
@@ -113,11 +113,11 @@ class SliceReader:
         columns: Sequence[str] | None = None,
         *,
         row_filter: RowFilter | None = None,
-        row_groups: RowGroups | None = None,
+        choice: RowChoice | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yields the slice's rows in output_schema(columns) that the spec and `row_filter` keep: base rows in the
-        file's order, then rows that only logs have. For a slice without log files, `row_groups` selects row groups of a
-        Parquet base file; with log files, an excluded row may hide an older one. Corrupt log blocks are skipped, as in
+        file's order, then rows that only logs have. For a slice without log files, `choice` selects rows of a Parquet
+        base file; with log files, an excluded row may hide an older one. Corrupt log blocks are skipped, as in
         Hudi, unless `airflow_hudi.read.strict` makes them an error. Raises StorageNotFoundError for a missing file,
         FormatError for a file that is broken or not supported, UnsupportedError for a payload class with log files.
         """
@@ -130,7 +130,7 @@ class SliceReader:
         if self.spec.merge_logs and file_slice.log_files:
             batches = self._merged(file_slice, rows.names)
         elif base is not None:
-            batches = self._base_rows(base, self.spec.output.stored_of(rows.names), self._budget, row_groups)
+            batches = self._base_rows(base, self.spec.output.stored_of(rows.names), self._budget, choice)
         else:
             return
         for stored in batches:
@@ -147,13 +147,13 @@ class SliceReader:
         return MEMORY_BYTES.read(self.spec.options) if MEMORY_BYTES.is_set(self.spec.options) else QUERY_MEMORY_BYTES
 
     def _base_rows(
-        self, base: DataFile, schema: pa.Schema, batch_bytes: int, row_groups: RowGroups | None = None
+        self, base: DataFile, schema: pa.Schema, batch_bytes: int, choice: RowChoice | None = None
     ) -> Iterator[pa.RecordBatch]:
         history = self.spec.history
         # When a file is read by column id, the names in its footer are not the query's.
-        chosen = None if history is not None else row_groups
+        chosen = None if history is not None else choice
         limits = {"batch_rows": READ_ROWS, "batch_bytes": batch_bytes}
-        return read_base_file(self.storage, base, schema, **limits, row_groups=chosen, history=history)
+        return read_base_file(self.storage, base, schema, **limits, choice=chosen, history=history)
 
     def _merged(self, file_slice: FileSlice, names: Collection[str]) -> Iterator[pa.RecordBatch]:
         config = self.spec.config

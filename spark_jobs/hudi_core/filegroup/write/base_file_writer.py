@@ -17,7 +17,7 @@ from hudi_core.codec.bloom import DYNAMIC, FOOTER, FOOTER_TYPE, MAX_KEY, MIN_KEY
 from hudi_core.codec.columns import octets
 from hudi_core.codec.gzip import GzipLibrary
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.page_sink import CopiedRows
 from hudi_core.codec.parquet.statistics import SPARK_VERSION
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.config.rows_config import WriteConfig
@@ -199,12 +199,11 @@ class BaseFileHandle:
         self._writer.write(pa.RecordBatch.from_arrays(columns, schema=self.schema))
         self.rows += batch.num_rows
 
-    def copy(self, source: RowGroupSource, number: int) -> None:
-        """Appends a row group of another base file, not decoded, as BaseFileWriter.copy. The caller adds the keys."""
-        rows = source.file.metadata.row_group(number).num_rows
-        if rows:
-            self._writer.copy(source, number, {FILE_NAME: pa.repeat(self._name, rows)})
-            self.rows += rows
+    def copy(self, rows: CopiedRows) -> None:
+        """Appends rows of another base file, not decoded, as BaseFileWriter.copy. The caller adds the keys."""
+        if rows.num_rows:
+            self._writer.copy(rows, {FILE_NAME: pa.repeat(self._name, rows.num_rows)})
+            self.rows += rows.num_rows
 
     @property
     def position(self) -> int:

@@ -10,7 +10,7 @@
   the metadata table are staged, here or by tasks; when an index that was added or dropped stops the commit.
 - ``slice_rows``: how the rows of a planned slice are read and merged; which log blocks count; the check that all rows
   came.
-- ``row_group_copies``: which row groups of a base file are copied without decoding.
+- ``row_group_copies``: which row groups of a base file, and pieces of them, are copied without decoding.
 - ``sort_order``: how rows are sorted in a clustering: by columns, z-order or a Hilbert curve; where nulls come.
 - ``new_file_groups``: when a new file is full, and how it is named; which rows get the new commit time; the check that
   each partition has the rows that were read.

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.page_sink import CopiedRows
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.errors import FormatError
 from hudi_core.filegroup.merge.table_policy import reads_as_hudi_1
@@ -121,9 +121,9 @@ class FileGroupWriter:
             self.handle.write(rows, known_keys=self._knows_keys)
             self._end_full()
 
-    def copy(self, source: RowGroupSource, number: int, keys: Iterable[pa.Array]) -> None:
-        """Appends a row group of another file undecoded. `keys` are its record keys; none where they were joined."""
-        self.handle.copy(source, number)
+    def copy(self, rows: CopiedRows, keys: Iterable[pa.Array]) -> None:
+        """Appends rows of another file undecoded. `keys` are their record keys; none where they were joined."""
+        self.handle.copy(rows)
         for some in keys:
             self.handle.keys.add(some)
         self._end_full()

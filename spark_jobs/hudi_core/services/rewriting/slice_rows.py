@@ -1,5 +1,5 @@
 """Reads the rows of a file slice that a plan names, its base file merged with its log files. Appends them to new base
-files: row groups that no log touches are copied, not decoded.
+files: rows that no log touches are copied by row groups or pages, not decoded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import GROUP_SHARE, SliceMerge
@@ -30,7 +30,7 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.model.names import RECORD_KEY, parse_log_file
 from hudi_core.model.partition import join
 from hudi_core.services.rewriting.new_file_groups import FileGroupWriter, NewFiles
-from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, RowGroups, copy_source, keys_remain
+from hudi_core.services.rewriting.row_group_copies import BaseRows, CopyPlan, copy_source, keys_remain
 from hudi_core.storage.base import Storage
 from hudi_core.storage.overlapped import both
 from hudi_core.timeline.actions.compaction import CompactionOperation
@@ -107,8 +107,8 @@ class SliceRows:
         self.check()
 
     def append_to(self, writer: FileGroupWriter) -> int:
-        """Appends all rows, and returns how many of them were copied. Row groups with no key in the logs are copied.
-        Where there are log files, only compactions copy.
+        """Appends all rows, and returns how many of them were copied: row groups, and pieces of them, with no key in
+        the logs. Where there are log files, only compactions copy.
         """
         base, merge, target = self.base, self.merge, self.target
         copied = 0
@@ -126,36 +126,42 @@ class SliceRows:
         self, base: ParquetBaseFile, writer: FileGroupWriter, source: RowGroupSource | None, *, with_keys: bool
     ) -> int:
         copied, merge = 0, self.merge
-        parts: Iterable[RowGroups] = [RowGroups(list(range(base.metadata.num_row_groups)), copied=False)]
+        parts: Iterable[BaseRows] = [BaseRows(list(range(base.metadata.num_row_groups)), copied=False)]
         if source is not None:
             keys, positions = pa.array([], pa.string()) if self.target.files.has_meta else None, None
             if merge is not None:
                 keys, positions = merge.records.keys, merge.records.positions
             codec = writer.handle.codec
-            plan = RowGroupPlan(source, keys, self.target.config, codec, with_keys=with_keys, positions=positions)
+            plan = CopyPlan(source, keys, self.target.config, codec, with_keys=with_keys, positions=positions)
             parts = plan.parts()
         for part in parts:
             if source is not None and part.copied:
-                writer.copy(source, part.numbers[0], part.keys)
-                rows = base.metadata.row_group(part.numbers[0]).num_rows
+                rows = part.piece or WholeRowGroup(source, part.numbers[0])
+                writer.copy(rows, part.keys)
                 if merge is not None:
-                    merge.pass_over(rows)
-                copied += rows
+                    merge.pass_over(rows.num_rows)
+                copied += rows.num_rows
                 continue
-            for batch in self._merged(part.numbers):
-                writer.write(batch)
+            with nullcontext(base) if part.piece is None else part.piece.file() as file:
+                for batch in self._merged(file, part.numbers if part.piece is None else None):
+                    writer.write(batch)
         self.rows += copied
         return copied
 
     def base_rows(
-        self, schema: pa.Schema | None = None, row_groups: Sequence[int] | None = None
+        self,
+        schema: pa.Schema | None = None,
+        file: ParquetBaseFile | None = None,
+        row_groups: Sequence[int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yields rows of the base file in `schema`, of some row groups. Raises CorruptFileError for a missing key."""
+        """Yields rows of the base file in `schema`, of some row groups; of `file` if it has some of its rows. Raises
+        CorruptFileError for a missing key.
+        """
         if self.base is None:
             return
         config = self.target.config
         for batch in base_batches(
-            self.base,
+            file or self.base,
             schema or self.schema,
             batch_rows=config.batch_rows,
             batch_bytes=config.memory_bytes // GROUP_SHARE,
@@ -165,8 +171,10 @@ class SliceRows:
                 key_texts(batch.column(RECORD_KEY), path=self.base.path)
             yield batch
 
-    def _merged(self, row_groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
-        base = self.base_rows(row_groups=row_groups)
+    def _merged(
+        self, file: ParquetBaseFile | None = None, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        base = self.base_rows(file=file, row_groups=row_groups)
         for batch in base if self.merge is None else self.merge.merged(base, group_rows=_GROUP_ROWS):
             self.rows += batch.num_rows
             yield batch

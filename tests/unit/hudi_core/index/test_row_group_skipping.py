@@ -17,12 +17,12 @@ from hudi_core.expr.bind import bind
 from hudi_core.expr.bound import row_mask
 from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import Expr
+from hudi_core.index.page_skipping import row_choice
 from hudi_core.index.row_group_skipping import (
     MAX_BLOOM_KEYS,
     MAX_KEY,
     MIN_KEY,
     footer_may_match,
-    row_group_chooser,
 )
 from hudi_core.view.file_group import DataFile
 from tests.support.bloom_filters import build
@@ -119,9 +119,9 @@ def footer(table: pa.Table, rows_per_group: int) -> tuple[pq.FileMetaData, pq.Pa
 @given(batch=rows(1, 20), expr=predicates())
 def test_the_row_groups_left_have_all_rows_that_match(batch: pa.RecordBatch, expr: Expr) -> None:
     bound = bind(expr, SCHEMA)
-    choose = row_group_chooser(bound, made_up_spec(config_of()))
+    choice = row_choice(bound, made_up_spec(config_of()))
     metadata, file = footer(pa.Table.from_batches([batch]), 3)
-    chosen = None if choose is None else choose(metadata)
+    chosen = None if choice is None else choice.row_groups(metadata)
     read = file.read() if chosen is None else file.read_row_groups(chosen)
     left = [row for part in read.cast(SCHEMA).to_batches() for row in part.filter(row_mask(bound, part)).to_pylist()]
     assert repr(left) == repr(batch.filter(row_mask(bound, batch)).to_pylist())
@@ -137,8 +137,8 @@ def chosen(
     renamed: Collection[str] = (),
 ) -> list[int] | None:
     spec = made_up_spec(config or config_of(), merged=False, renamed=renamed)
-    choose = row_group_chooser(bind(parse_predicate(text), schema), spec)
-    return None if choose is None else choose(footer(TABLE, 3)[0])
+    choice = row_choice(bind(parse_predicate(text), schema), spec)
+    return None if choice is None else choice.row_groups(footer(TABLE, 3)[0])
 
 
 @pytest.mark.parametrize(
@@ -181,6 +181,6 @@ def test_an_empty_file_has_no_row_groups_to_read() -> None:
     file = io.BytesIO()
     with pq.ParquetWriter(file, TABLE.schema):
         pass
-    choose = row_group_chooser(bind(parse_predicate("a = 1"), TABLE.schema), made_up_spec(config_of(), merged=False))
-    assert choose is not None
-    assert choose(pq.ParquetFile(file).metadata) == []
+    choice = row_choice(bind(parse_predicate("a = 1"), TABLE.schema), made_up_spec(config_of(), merged=False))
+    assert choice is not None
+    assert choice.row_groups(pq.ParquetFile(file).metadata) == []

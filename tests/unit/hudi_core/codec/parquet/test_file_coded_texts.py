@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.codec.parquet.writer import BaseFileWriter
 from tests.support.tiers import tiered
 
@@ -87,7 +87,7 @@ def test_a_column_has_codes_in_one_row_group_and_deltas_in_another() -> None:
     file = io.BytesIO()
     writer = BaseFileWriter(file, many.schema, path="f.parquet")
     writer.write(many)
-    writer.copy(RowGroupSource(ParquetBaseFile(other, "other.parquet")), 0, {})
+    writer.copy(WholeRowGroup(RowGroupSource(ParquetBaseFile(other, "other.parquet")), 0), {})
     writer.write(many)
     writer.close({})
     base = ParquetBaseFile(file, "f.parquet")

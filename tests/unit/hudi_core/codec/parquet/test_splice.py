@@ -15,7 +15,7 @@ import pytest
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import Chunk, Column, File, Group, footer_of
-from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.codec.parquet.thrift import Struct, encode_struct, read_struct
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.errors import CorruptFileError, FormatError, HudiError
@@ -46,7 +46,10 @@ def spliced(
         assert source.refusal(schema) is None
         for number in range(source.file.metadata.num_row_groups):
             rows = source.file.metadata.row_group(number).num_rows
-            writer.copy(source, number, {name: pa.repeat(value, rows) for name, value in (replaced or {}).items()})
+            writer.copy(
+                WholeRowGroup(source, number),
+                {name: pa.repeat(value, rows) for name, value in (replaced or {}).items()},
+            )
     writer.close({"k": "v"})
     return out.getvalue()
 
@@ -122,14 +125,14 @@ def test_a_replaced_column_of_other_rows_is_refused() -> None:
     table, data = keyed(50)
     writer = BaseFileWriter(io.BytesIO(), table.schema, path="target.parquet")
     with pytest.raises(FormatError, match="a row group of 50 rows"):
-        writer.copy(source_of(data), 0, {"name": pa.array(["x"] * 49)})
+        writer.copy(WholeRowGroup(source_of(data), 0), {"name": pa.array(["x"] * 49)})
 
 
 def test_an_abandoned_writer_is_collected_quietly(capfd: pytest.CaptureFixture[str]) -> None:
     table, data = keyed(50)
     writer = BaseFileWriter(io.BytesIO(), table.schema, path="target.parquet", style=ParquetStyle(row_group_rows=10))
     writer.write(table)
-    writer.copy(source_of(data), 0, {})
+    writer.copy(WholeRowGroup(source_of(data), 0), {})
     writer.abandon()
     del writer
     gc.collect()

@@ -19,7 +19,7 @@ from hudi_core.codec import gzip
 from hudi_core.codec.gzip import GzipLibrary
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import Chunk, Column, File, Group, footer_bytes
-from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.codec.parquet.statistics import chunk_ranges
 from hudi_core.codec.parquet.thrift import Struct, TooManyValuesError, read_struct
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle, chosen_encodings
@@ -256,6 +256,6 @@ def test_a_wide_table_is_written_and_copied() -> None:
         assert source.refusal(table.schema) is None
         copy = io.BytesIO()
         writer = BaseFileWriter(copy, table.schema, path="copy.parquet")
-        writer.copy(source, WIDE_GROUPS - 1, {})
+        writer.copy(WholeRowGroup(source, WIDE_GROUPS - 1), {})
         writer.close({})
     assert pq.read_table(copy).equals(table.slice(1))

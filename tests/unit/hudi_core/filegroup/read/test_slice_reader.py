@@ -9,7 +9,7 @@ import json
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
 from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.codec.log.delete_columns import delete_columns
+from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
 from hudi_core.expr.bind import bind
@@ -35,7 +36,7 @@ from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.index.row_group_skipping import row_group_chooser
+from hudi_core.index.page_skipping import row_choice
 from hudi_core.metadata_table.records.bounds import Bound, to_arrow
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import ByteRange
@@ -148,18 +149,30 @@ def test_commit_times_keep_the_rows_of_these_commits(golden: Golden) -> None:
         rows(bare, more)
 
 
+@dataclass
+class RowGroups:
+    """A choice of row groups alone."""
+
+    numbers: list[int] | None
+    requested: list[int] = field(default_factory=list)
+
+    def row_groups(self, metadata: pq.FileMetaData) -> list[int] | None:
+        self.requested.append(metadata.num_row_groups)
+        return self.numbers
+
+    def rows(self, source: RowGroupSource, number: int) -> None:
+        return None
+
+
 def test_row_groups_are_chosen_where_there_are_no_logs(golden: Golden) -> None:
     reader, slices = opened(golden("6", "cow_basic").table)
-    requested: list[int] = []
-    none = rows(reader, slices, row_groups=lambda metadata: requested.append(metadata.num_row_groups) or [])
-    assert none.num_rows == 0
-    assert requested == [1] * len(slices)
-    assert rows(reader, slices, row_groups=lambda metadata: None) == rows(reader, slices)
+    none, every = RowGroups([]), RowGroups(None)
+    assert rows(reader, slices, choice=none).num_rows == 0
+    assert none.requested == [1] * len(slices)
+    assert rows(reader, slices, choice=every) == rows(reader, slices)
     merging, logged = opened(golden("6", "mor_basic").table)
     with_logs = [item for item in logged if item.log_files]
-    assert rows(merging, with_logs, row_groups=lambda metadata: []) == rows(merging, with_logs), (
-        "an older row may be hidden there"
-    )
+    assert rows(merging, with_logs, choice=none) == rows(merging, with_logs), "an older row may be hidden there"
 
 
 def test_corrupt_blocks_are_skipped_and_counted(golden: Golden) -> None:
@@ -469,12 +482,14 @@ def test_statistics_of_a_float_that_has_become_a_double_rule_nothing_out_wrongly
     every = reader.output_schema()
     for value, key in ((1.1, "a"), (2.2, "b")):
         bound = bind(compared("v", "=", value), every)
-        chooser = row_group_chooser(bound, reader.spec)
+        choice = row_choice(bound, reader.spec)
         keep = RowFilter(frozenset({"v"}), lambda batch, bound=bound: row_mask(bound, batch))
-        assert rows(reader, [file_slice], ["id"], row_filter=keep, row_groups=chooser)["id"].to_pylist() == [key]
-        assert chooser is not None
+        assert rows(reader, [file_slice], ["id"], row_filter=keep, choice=choice)["id"].to_pylist() == [key]
+        assert choice is not None
         # Not every writer orders NaN, so the greatest value is unknown here, and nothing lies above the first row
         # group.
-        assert chooser(pq.read_metadata(tmp_path / file_slice.base_file.path)) == ([0] if key == "a" else None)
+        assert choice.row_groups(pq.read_metadata(tmp_path / file_slice.base_file.path)) == (
+            [0] if key == "a" else None
+        )
     bounds = to_arrow([Bound("float", float(np.float32(1.1))), None], pa.float64())
     assert bounds.to_pylist() == [1.1, None]

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle, FileKeys
 from tests.support.bloom_filters import might_contain
@@ -142,7 +142,7 @@ def test_a_row_group_is_copied_under_the_name_of_the_file() -> None:
     base = base_of(storage, "b", "a")
     with BaseFileHandle(storage, "day/f-0_0-2-3_002.parquet", SCHEMA, WriteConfig.of({}), codec="GZIP") as file:
         assert file.keys.join(base)
-        file.copy(RowGroupSource(base), 0)
+        file.copy(WholeRowGroup(RowGroupSource(base), 0))
         file.write(rows(file.rows_schema, "c"))
         file.close()
     assert file.rows == 3

@@ -19,7 +19,6 @@ from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import footer_bytes
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.thrift import I32, LIST, ThriftList, encode_struct, read_struct
-from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.merge.log_merge import LogRecords
@@ -28,7 +27,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
 from hudi_core.services.compaction.merge_slice import CompactedSlice, compact_operation
-from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, copy_source, keys_remain
+from hudi_core.services.rewriting.row_group_copies import CopyPlan, copy_source, keys_remain
 from tests.support.golden_data import GoldenCase
 from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.compaction.test_merge_slice import ATTEMPT, json_of, units_of
@@ -72,7 +71,7 @@ def test_copied_is_what_the_logs_hold_no_key_of(statistics: bool, with_keys: boo
         touched = {random.choice(keys) for _ in range(random.choice([0, 1, 3]))} | {"a", "k00500x", "z"}
         size = random.choice([40, 500])
         source = source_of(keys, size, statistics=statistics)
-        plan = RowGroupPlan(source, records(sorted(touched)).keys, config(4 * size), "GZIP", with_keys=with_keys)
+        plan = CopyPlan(source, records(sorted(touched)).keys, config(4 * size), "GZIP", with_keys=with_keys)
         seen: list[int] = []
         for part in plan.parts():
             for number in part.numbers:
@@ -114,7 +113,7 @@ def test_a_file_whose_footer_is_too_large_a_tree_is_decoded(
 
 def test_parts_that_follow_each_other_are_merged_together() -> None:
     source = source_of([f"k{number}" for number in range(10, 60)], 10, statistics=True)
-    plan = RowGroupPlan(source, records(["k11", "k29", "k45"]).keys, config(10), "GZIP", with_keys=False)
+    plan = CopyPlan(source, records(["k11", "k29", "k45"]).keys, config(10), "GZIP", with_keys=False)
     assert [(part.numbers, part.copied) for part in plan.parts()] == [
         ([0, 1], False),
         ([2], True),
@@ -124,11 +123,49 @@ def test_parts_that_follow_each_other_are_merged_together() -> None:
 
 
 @pytest.mark.parametrize("with_keys", [True, False])
+def test_pages_around_touched_rows_are_merged(with_keys: bool) -> None:
+    """A row group of 400 rows in pages of 10. Runs of less than 30 rows between touched pages are merged with them."""
+    copied = merged = 0
+    for seed in range(40):
+        random = Random(seed)
+        keys = [f"k{number:05}" for number in range(400)]
+        file = io.BytesIO()
+        table = pa.table({RECORD_KEY: keys, FILE_NAME: ["f"] * 400})
+        pages = {"write_page_index": seed % 2 == 0, "max_rows_per_page": 10, "write_batch_size": 10}
+        pq.write_table(table, file, compression="gzip", use_dictionary=[FILE_NAME], store_schema=False, **pages)
+        source = RowGroupSource(ParquetBaseFile(file, "base.parquet"))
+        touched = sorted(random.sample(range(400), random.choice([1, 3, 9])))
+        rows = {row // 10 * 10 + at for row in touched for at in range(10)}
+        plan = CopyPlan(source, records([keys[at] for at in touched]).keys, config(120), "GZIP", with_keys=with_keys)
+        end = 0
+        for part in plan.parts():
+            if part.piece is None:
+                assert not part.copied
+                end = 400
+                continue
+            assert part.piece.first == end
+            end = part.piece.end
+            span = range(part.piece.first, end)
+            if part.copied:
+                assert len(span) >= 30
+                assert not rows & set(span)
+                assert [key for some in part.keys for key in some.to_pylist()] == (
+                    keys[span.start : end] if with_keys else []
+                )
+            else:
+                assert {span.start, end - 1} & rows or len(span) < 30
+            copied += part.copied
+            merged += not part.copied
+        assert end == 400
+    assert min(copied, merged) > 60
+
+
+@pytest.mark.parametrize("with_keys", [True, False])
 def test_with_positions_these_decide(with_keys: bool) -> None:
     """Not the keys: the first and the last row group hold one that the logs have for a row of another."""
     keys = [f"k{number}" for number in range(50)]
     source = source_of(["k15", *keys[1:49], "k15"], 10, statistics=True)
-    plan = RowGroupPlan(
+    plan = CopyPlan(
         source,
         records(["k15", "k15", "k30"]).keys,
         config(10),
@@ -145,7 +182,7 @@ def test_with_positions_these_decide(with_keys: bool) -> None:
 def test_a_row_group_of_another_codec_is_merged() -> None:
     source = source_of(["a", "b"], 1, statistics=True, codec="zstd")
     for codec, copied in (("GZIP", [False]), ("ZSTD", [True, True])):
-        plan = RowGroupPlan(source, records([]).keys, config(1), codec, with_keys=False)
+        plan = CopyPlan(source, records([]).keys, config(1), codec, with_keys=False)
         assert [part.copied for part in plan.parts()] == copied
 
 
@@ -156,7 +193,7 @@ def test_no_key_column_is_read_where_the_footer_says_enough(monkeypatch: pytest.
     monkeypatch.setattr(
         source.file, "batches", lambda names, rows, groups: read.append(groups) or batches(names, rows, groups)
     )
-    parts = list(RowGroupPlan(source, records(["k155", "k1555"]).keys, config(10), "GZIP", with_keys=False).parts())
+    parts = list(CopyPlan(source, records(["k155", "k1555"]).keys, config(10), "GZIP", with_keys=False).parts())
     assert read == [[5]]
     assert sum(part.copied for part in parts) == 9
 
@@ -167,14 +204,14 @@ def test_a_row_group_with_a_row_without_a_key_is_not_copied(statistics: bool, wi
     """A merge or a sort refuses the row, too. The keys of a copy may be joined from the footer, unread."""
     source = source_of(["a", None, "b"], 3, statistics=statistics)
     with pytest.raises(CorruptFileError, match="1 records have no record key") as caught:
-        list(RowGroupPlan(source, records([]).keys, config(3), "GZIP", with_keys=with_keys).parts())
+        list(CopyPlan(source, records([]).keys, config(3), "GZIP", with_keys=with_keys).parts())
     assert caught.value.path == "base.parquet"
 
 
 @pytest.mark.parametrize("with_keys", [True, False])
 def test_where_rows_have_no_keys_none_is_looked_at(with_keys: bool) -> None:
     source = source_of([None, "", None, "", "a", None], 2, statistics=True)
-    parts = list(RowGroupPlan(source, None, config(2), "GZIP", with_keys=with_keys).parts())
+    parts = list(CopyPlan(source, None, config(2), "GZIP", with_keys=with_keys).parts())
     assert [(part.numbers, part.copied, part.keys) for part in parts] == [([at], True, []) for at in range(3)]
 
 
@@ -184,22 +221,26 @@ def test_keys_remain_unless_something_deletes() -> None:
         assert not keys_remain(records(["a", "b"], [Kind.RECORD, kind]))
 
 
-def regroup(path: Path, rows: int) -> None:
-    """Writes a base file again with so many rows in a row group."""
+def regroup(path: Path, *, cut: bool) -> None:
+    """Writes a base file again, with a row in each row group, or (`cut`) in each page of one row group."""
     with ParquetBaseFile(io.BytesIO(path.read_bytes()), str(path)) as base:
         footer, table = base.footer, pa.Table.from_batches(base.batches())
-    with path.open("wb") as file:
-        writer = BaseFileWriter(file, table.schema, path=str(path), style=ParquetStyle(row_group_rows=rows))
-        writer.write(table)
-        writer.close({key: value for key, value in footer.items() if key != "ARROW:schema"})
+    pages = {"write_page_index": True, "max_rows_per_page": 1, "write_batch_size": 1}
+    with pq.ParquetWriter(
+        path, table.schema, compression="gzip", use_dictionary=not cut, store_schema=False, **pages
+    ) as writer:
+        writer.write_table(table, row_group_size=table.num_rows if cut else 1)
+        writer.add_key_value_metadata({key: value for key, value in footer.items() if key != "ARROW:schema"})
 
 
-def compacted(case: GoldenCase, options: dict[str, str]) -> list[tuple[CompactedSlice, pa.Table, dict[bytes, bytes]]]:
+def compacted(
+    case: GoldenCase, options: dict[str, str], *, cut: bool
+) -> list[tuple[CompactedSlice, pa.Table, dict[bytes, bytes]]]:
     """Of each operation of the plan: the result, rows and footer of the new file."""
     found = []
     for unit in units_of(case.table, options):
         if unit.operation.base_file is not None:
-            regroup(case.table / unit.operation.partition / unit.operation.base_file, 1)
+            regroup(case.table / unit.operation.partition / unit.operation.base_file, cut=cut)
         result = compact_operation(unit, ATTEMPT)
         assert result.stat is not None
         file = pq.ParquetFile(case.table / result.stat.path, page_checksum_verification=True)
@@ -208,6 +249,7 @@ def compacted(case: GoldenCase, options: dict[str, str]) -> list[tuple[Compacted
     return found
 
 
+@pytest.mark.parametrize("cut", [True, False])
 @pytest.mark.parametrize(
     ("folder", "name"),
     tiered(
@@ -219,11 +261,12 @@ def compacted(case: GoldenCase, options: dict[str, str]) -> list[tuple[Compacted
         [("9", "mor_compaction_requested"), ("6", "bucket_index_mor"), ("8", "partial_update_merge_into")],
     ),
 )
-def test_the_new_file_is_that_without_copies(golden: Golden, folder: str, name: str) -> None:
+def test_the_new_file_is_that_without_copies(golden: Golden, folder: str, name: str, cut: bool) -> None:
     """Rows, their order, bloom filter, key range, counts: only the row groups differ."""
     small = {"airflow_hudi.parquet.row_group.rows": "2", "hoodie.index.bloom.num_entries": "60000"}
-    copied = compacted(golden(folder, name), small)
-    decoded = compacted(golden(folder, name), {**small, "airflow_hudi.compaction.copy_row_groups": "false"})
+    copied = compacted(golden(folder, name), small, cut=cut)
+    whole = {**small, "airflow_hudi.compaction.copy_row_groups": "false"}
+    decoded = compacted(golden(folder, name), whole, cut=cut)
     assert len(copied) == len(decoded) > 0
     for (one, rows, footer), (other, same, same_footer) in zip(copied, decoded, strict=True):
         assert rows.equals(same)
