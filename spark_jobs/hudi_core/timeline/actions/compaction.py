@@ -35,7 +35,7 @@ LOG_BYTES: Final = "TOTAL_LOG_FILES_SIZE"
 """Metrics of a slice by which strategies choose (FileSliceMetricUtils)."""
 NO_BASE_BYTES: Final = 120 << 20
 """The size that Hudi assumes for a base file that does not exist yet (the default of hoodie.parquet.max.file.size)."""
-_MIB: Final = 1 << 20
+MIB: Final = 1 << 20
 MISSING_PARTITIONS: Final = "missingSchedulePartitions"
 MISSING_FIELD: Final = {
     "name": MISSING_PARTITIONS,
@@ -176,10 +176,12 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
 
 
 def _to_avro(operation: CompactionOperation) -> dict[str, Any]:
-    logs = sorted((parse_log_file(name).scan_order, name) for name in operation.log_files + operation.cdc_files)
+    logs = [*operation.log_files, *operation.cdc_files]
+    if len(logs) > 1:
+        logs.sort(key=lambda name: (parse_log_file(name).scan_order, name))
     return {
         "baseInstantTime": operation.base_instant,
-        "deltaFilePaths": [name for _, name in logs],
+        "deltaFilePaths": logs,
         "dataFilePath": operation.base_file,
         "fileId": operation.file_id,
         "partitionPath": operation.partition,
@@ -198,7 +200,7 @@ def metrics_of(
         sizes = list(log_bytes)
         count, logged = count + len(sizes), logged + sum(sizes)
         stored, written = stored + (base_bytes or 0), written + (base_bytes or no_base_bytes)
-    read_mb, written_mb = (stored + logged) // _MIB, written // _MIB
+    read_mb, written_mb = (stored + logged) // MIB, written // MIB
     return {
         "TOTAL_LOG_FILES": float(count),
         IO_MB: float(read_mb + written_mb),
