@@ -25,8 +25,9 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
-from hudi_core.view.latest_slices import LatestSlices, ids_by_partition, latest_slices
+from hudi_core.view.latest_slices import latest_slices
 from hudi_core.view.listing import FileListing
+from hudi_core.view.slice_columns import LatestSlices, ids_by_partition
 from hudi_core.view.slicing import Slicing, build_file_groups, slicing_for
 
 _FILES_AT_ONCE: Final = 1 << 16

@@ -44,7 +44,7 @@ from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
-from hudi_core.view.latest_slices import NO_FILE, LatestSlices, Mask, ids_by_partition
+from hudi_core.view.slice_columns import NO_FILE, LatestSlices, Mask, ids_by_partition
 
 Group = Sequence[FileSlice]
 SchemaOf = Callable[[FileSlice], Hashable]

@@ -1,7 +1,7 @@
 """The file slices that the plan of a compaction or log compaction may take, as columns. strategies.py chooses among
 these, and only the chosen ones become operations.
 
-Peak memory on the driver: some 150 bytes a file of a slice with log files, and 500 an operation.
+Peak memory on the driver: some 200 bytes a file of a slice with log files, and two kilobytes an operation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hudi_core.services.rewriting.planning import held_groups
 from hudi_core.timeline.actions.compaction import MIB, CompactionOperation, metrics_of
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
-from hudi_core.view.latest_slices import LatestSlices, Mask, Numbers, ids_by_partition
+from hudi_core.view.slice_columns import LatestSlices, Mask, Numbers, ids_by_partition
 
 
 @dataclass(frozen=True)

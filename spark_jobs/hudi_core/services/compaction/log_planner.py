@@ -32,7 +32,7 @@ from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.latest_slices import LatestSlices, Mask
+from hudi_core.view.slice_columns import LatestSlices, Mask
 
 _STRATEGY: Final = {
     "compactorClassName": "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper",

@@ -35,7 +35,7 @@ from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import zone_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
-from hudi_core.view.latest_slices import Numbers
+from hudi_core.view.slice_columns import Numbers
 
 
 def make_plan(

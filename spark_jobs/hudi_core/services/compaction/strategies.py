@@ -35,7 +35,7 @@ from hudi_core.services.service import NO_OPTION
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.latest_slices import Numbers
+from hudi_core.view.slice_columns import Numbers
 
 _DAY: Final = re.compile(r"(\d{1,4})/(\d{1,4})/(\d{1,4})")
 _FIRST_NAME: Final = re.compile(r"^.*?=")

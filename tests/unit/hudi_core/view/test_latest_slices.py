@@ -18,11 +18,11 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view import file_system_view
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView, PendingWork
-from hudi_core.view.latest_slices import LatestSlices, ids_by_partition, latest_slices
+from hudi_core.view.latest_slices import latest_slices
+from hudi_core.view.slice_columns import LatestSlices, ids_by_partition
 from hudi_core.view.slicing import Slicing
 from tests.support.listed_names import base, log, plan
 
-STATES = ["001.deltacommit", "003.deltacommit"]
 FOREIGN = ("notes.txt", ".f-0_003.log.x", "f_0_0-1-2_003.parquet", "f-0_0-1_003.parquet", ".f-0_0-1-2_003.parquet")
 """Names that are no data files, some of them nearly."""
 
@@ -36,11 +36,6 @@ class Listing:
 
     def files(self, partition: str) -> list[FileInfo]:
         return sorted(self._files[partition], key=lambda info: info.path)
-
-
-def columns(*files: tuple[str, int], partition: str = "p") -> LatestSlices:
-    infos = [FileInfo(f"{partition}/{name}", size, 0.0) for name, size in sorted(files)]
-    return latest_slices([(partition, infos)], Slicing(timeline_of(STATES)), {}, {})
 
 
 def objects(found: LatestSlices) -> list[FileSlice]:
@@ -117,29 +112,8 @@ def check(random: Random) -> None:
         assert part.among(ids_by_partition([*held, *others])).tolist() == [item.file_group in held for item in slices]
 
 
-def test_logs_are_taken_by_their_instant() -> None:
-    asked: list[str] = []
-
-    def takes(instant: str) -> bool:
-        asked.append(instant)
-        return instant == "001"
-
-    names = [base("001"), log("001", 1), log("001", 2), base("003", file_id="g-0"), log("003", file_id="g-0")]
-    found = columns(*((name, 10) for name in names))
-    kept = found.with_logs(takes)
-    assert (asked, kept.log_counts.tolist(), kept.data_bytes.tolist()) == (["001", "003"], [2, 0], [30, 10])
-    assert found.with_logs(lambda instant: True) is found
-
-
-def test_names_of_files_that_are_left_out_are_not_kept() -> None:
-    found = columns((base("001"), 1), (base("003"), 2), (log("003"), 3), ("notes.txt", 4))
-    assert (sorted(found.names.to_pylist()), sorted(found.sizes.tolist())) == (
-        sorted([base("003"), log("003")]),
-        [2, 3],
-    )
-
-
 def test_a_file_that_no_writer_of_hudi_made_is_refused_by_name() -> None:
+    infos = [FileInfo(f"p/{name}", 1, 0.0) for name in (base("001"), "part-0.parquet_001_hudiext")]
     with pytest.raises(UnsupportedError, match="not by a writer of Hudi") as caught:
-        columns((base("001"), 1), ("part-0.parquet_001_hudiext", 1))
+        latest_slices([("p", infos)], Slicing(timeline_of(["001.commit"])), {}, {})
     assert caught.value.path == "part-0.parquet_001_hudiext"

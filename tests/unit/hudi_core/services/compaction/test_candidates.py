@@ -9,7 +9,8 @@ from hudi_core.services.compaction.candidates import Candidates
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import IO_MB, LOG_BYTES
 from hudi_core.timeline.naming import timeline_of
-from hudi_core.view.latest_slices import LatestSlices, latest_slices
+from hudi_core.view.latest_slices import latest_slices
+from hudi_core.view.slice_columns import LatestSlices
 from hudi_core.view.slicing import Slicing
 from tests.support.listed_names import base, log
 
