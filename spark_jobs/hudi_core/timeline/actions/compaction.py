@@ -161,9 +161,11 @@ def _log(name: str, file_id: str, base_instant: str | None, path: str) -> tuple[
 
 
 def encode_compaction_plan(plan: CompactionPlan) -> bytes:
-    """Returns a version 2 plan in the schema of Hudi 0.15, or of 1.x when it has `missing_partitions`."""
+    """Returns a version 2 plan in the schema of Hudi 0.15, or of 1.x when it has `missing_partitions`. Names the branch
+    of the operations, which the codec would find by checking each value.
+    """
     datum: dict[str, Any] = {
-        "operations": [_to_avro(operation) for operation in plan.operations],
+        "operations": ("array", [_to_avro(operation) for operation in plan.operations]),
         "extraMetadata": None if plan.extra_metadata is None else dict(plan.extra_metadata),
         "version": PLAN_VERSION,
         "strategy": None if plan.strategy is None else dict(plan.strategy),
