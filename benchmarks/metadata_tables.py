@@ -45,7 +45,7 @@ COLUMNS: Final = 20
 """Columns with statistics."""
 _KEYS_AT_ONCE: Final = 1 << 17
 _PROPERTIES: Final = (
-    "hoodie.table.name=invented\nhoodie.table.type=COPY_ON_WRITE\nhoodie.table.version=6\nhoodie.timeline.layout.version=1\n"
+    "hoodie.table.name=invented\nhoodie.table.version=6\nhoodie.timeline.layout.version=1\n"
     "hoodie.table.recordkey.fields=id\nhoodie.table.partition.fields=dt\nhoodie.table.base.file.format=PARQUET\n"
     "hoodie.populate.meta.fields=true\nhoodie.table.timeline.timezone=UTC\nhoodie.archivelog.folder=archived\n"
 )
@@ -96,32 +96,49 @@ class InventedListing:
         return sorted(found, key=lambda info: info.path)
 
 
+class LoggedListing(InventedListing):
+    """Of a merge-on-read table of version 6: a log file in place of each second base file."""
+
+    def files(self, partition: str) -> list[FileInfo]:
+        """The names and sizes of InventedListing."""
+        found = []
+        for info in super().files(partition):
+            group, token, tail = info.name.split("_")
+            log = f".{group}_{INSTANTS[0]}.log.1_{token}"
+            name = info.name if tail.startswith(INSTANTS[0]) else log
+            found.append(FileInfo(join(partition, name), info.size, 0.0))
+        return sorted(found, key=lambda info: info.path)
+
+
 def _partition(index: int) -> str:
     return f"dt={2000 + index // 336:04d}-{1 + index // 28 % 12:02d}-{1 + index % 28:02d}"
 
 
-def new_table(folder: Path) -> LocalStorage:
+def new_table(folder: Path, *, merge_on_read: bool = False) -> LocalStorage:
     """A data table with properties and two commits, in a folder that is not there yet."""
+    kind, action = ("MERGE_ON_READ", "deltacommit") if merge_on_read else ("COPY_ON_WRITE", "commit")
     timeline = folder / ".hoodie"
     timeline.mkdir(parents=True)
     fields = [
         {"name": name, "type": "long" if name in column_names() else "string"} for name in ("id", "dt", *column_names())
     ]
     schema = json.dumps({"type": "record", "name": "invented", "fields": fields})
-    (timeline / "hoodie.properties").write_text(f"{_PROPERTIES}hoodie.table.create.schema={schema}\n")
+    properties = f"{_PROPERTIES}hoodie.table.type={kind}\nhoodie.table.create.schema={schema}\n"
+    (timeline / "hoodie.properties").write_text(properties)
     for instant in INSTANTS:
         for name, content in (
-            (f"{instant}.commit.requested", ""),
-            (f"{instant}.inflight", ""),
-            (f"{instant}.commit", json.dumps(_COMMIT)),
+            (f"{instant}.{action}.requested", ""),
+            (f"{instant}.deltacommit.inflight" if merge_on_read else f"{instant}.inflight", ""),
+            (f"{instant}.{action}", json.dumps(_COMMIT)),
         ):
             (timeline / name).write_text(content)
     return LocalStorage(folder)
 
 
-def make_listing(storage: LocalStorage, dataset: Dataset) -> None:
+def make_listing(storage: LocalStorage, dataset: Dataset, *, logged: bool = False) -> None:
     """The metadata table with its partition `files`."""
-    MetadataCreation(storage, TOKEN).initialize_table(listing=InventedListing(dataset))
+    listing = LoggedListing(dataset) if logged else InventedListing(dataset)
+    MetadataCreation(storage, TOKEN).initialize_table(listing=listing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ Stores benchmarks/results/plans.json: of a clustering and of a compaction, on ve
 9 with 1.2.0, with a metadata table on both sides. Hudi's wall seconds are those of its procedure in a warm session,
 ours those of the whole process of `hudictl schedule`; CPU seconds and peak memory are of whole processes. Medians; both
 plans have as many groups of as many file slices. Each case is stored as it ends, with the commit.
+
+`--growth` measures ours alone instead, over RFC-15's dataset E and smaller ones with as many files in a partition.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.compaction import code
-from benchmarks.measure import Cost, machine, run_whole_process, store
+from benchmarks.measure import Cost, machine, middle, run_whole_process, store
+from benchmarks.metadata_tables import DATASETS, Dataset, make_listing, new_table
 from benchmarks.service_tables import add_logs, single_slices, to_version_9
 from benchmarks.table_copies import cache, on_a_copy
 from benchmarks.tables import NAME, hudi_session
@@ -37,6 +40,26 @@ SERVICES: Final = {
     "compaction": {"hoodie.compact.inline.max.delta.commits": "1"},
 }
 """With the options by which all file groups are planned."""
+
+GROWTH: Final = (0.0044, 0.044, 0.44, 1.0)
+"""The shares of dataset E: some 10,000, 100,000 and a million files, and all 2.27 million."""
+ON_DATASETS: Final = {
+    "compaction": ("compaction", {"hoodie.compact.inline.max.delta.commits": "1"}),
+    "compaction of all": (
+        "compaction",
+        {
+            "hoodie.compact.inline.max.delta.commits": "1",
+            "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
+        },
+    ),
+    "clustering": ("clustering", {}),
+    "clustering of none": ("clustering", {"hoodie.clustering.plan.strategy.small.file.limit": "1"}),
+    "clean of half": (
+        "clean",
+        {"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"},
+    ),
+}
+"""Service and options by case: as much as the defaults take, all file groups, none, the older file of each group."""
 
 
 def table_of(service: str, version: str) -> Path:
@@ -92,6 +115,33 @@ def compare(service: str, version: str, runs: int) -> dict[str, Any]:
     }
 
 
+def dataset_table(service: str, dataset: Dataset) -> Path:
+    """A table with a metadata table and no data files: of a base and a log file, or of two base files a file group."""
+    is_logged = service == "compaction"
+    folder = cache() / f"plan-{'logged' if is_logged else 'based'}-{dataset.files}-{dataset.partitions}"
+    if not folder.is_dir():
+        fresh = folder.with_name(folder.name + ".made")
+        shutil.rmtree(fresh, ignore_errors=True)
+        make_listing(new_table(fresh, merge_on_read=is_logged), dataset, logged=is_logged)
+        fresh.rename(folder)
+    return folder
+
+
+def growth(case: str, share: float, runs: int) -> dict[str, Any]:
+    """The medians of our plans over a share of dataset E."""
+    service, options = ON_DATASETS[case]
+    dataset = DATASETS["E"] if share >= 1 else DATASETS["E"].scaled(share)
+    given = [word for pair in options.items() for word in ("--option", "=".join(pair))]
+
+    def plan(copy: Path) -> Cost:
+        program = str(Path(sys.executable).parent / "hudictl")
+        return run_whole_process([program, "schedule", service, str(copy), *given, "--json"])[0]
+
+    table = dataset_table(service, dataset)
+    costs = [on_a_copy(table, plan, lambda copy: None)[0] for _ in range(runs)]
+    return {"files": dataset.files, "partitions": dataset.partitions, "runs": runs, **middle(costs).as_json()}
+
+
 def _groups_of(table: Path, service: str) -> Counter[int]:
     """How many groups of how many file slices the one plan has."""
     active = open_context(table).active
@@ -122,6 +172,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--services", default=",".join(SERVICES))
     parser.add_argument("--versions", default=",".join(RELEASES))
+    parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--cases", default=",".join(ON_DATASETS), help="of --growth")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--plan", nargs=3, help=argparse.SUPPRESS)
@@ -130,14 +182,21 @@ def main() -> None:
         service, version, table = chosen.plan
         print(json.dumps({"wall": plan_by_hudi(service, version, Path(table))}))
         return
-    kept = json.loads(chosen.output.read_text())["cases"] if chosen.output.is_file() else {}
+    stored = json.loads(chosen.output.read_text()) if chosen.output.is_file() else {}
+    if chosen.growth:
+        for case in chosen.cases.split(","):
+            found = [growth(case, share, chosen.runs) for share in GROWTH]
+            stored.setdefault("growth", {})[case] = {"machine": machine(), "commit": code(), "sizes": found}
+            store(chosen.output, stored)
+            print(json.dumps({case: found}), flush=True)
+        return
     for service in chosen.services.split(","):
         for version in chosen.versions.split(","):
             name = f"{service}, version {version}, Hudi {RELEASES[version]}"
-            found = compare(service, version, chosen.runs)
-            kept[name] = {"machine": machine(), "commit": code(), **found}
-            store(chosen.output, {"cases": kept})
-            print(json.dumps({name: found}), flush=True)
+            compared = compare(service, version, chosen.runs)
+            stored.setdefault("cases", {})[name] = {"machine": machine(), "commit": code(), **compared}
+            store(chosen.output, stored)
+            print(json.dumps({name: compared}), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -90,6 +91,17 @@ def test_every_data_file_is_accounted_for(name: str) -> None:
     storage, _, view = open_table(name)
     assert set(_account(view)) == _data_files(storage)
     assert {info.path for partition in view.partitions() for info in view.files(partition)} == _data_files(storage)
+
+
+def test_columns_are_the_newest_slices() -> None:
+    slices = 0
+    for name in table_names():
+        _, _, view = open_table(name)
+        newest = [item for partition in view.partitions() for item in view.latest_slices(partition)]
+        parts = view.latest_slice_columns(view.partitions())
+        assert [item for part in parts for item in part.slices(np.arange(len(part)))] == newest, name
+        slices += len(newest)
+    assert slices > 1_500
 
 
 def _rows(storage: MemoryStorage, view: FileSystemView) -> int:

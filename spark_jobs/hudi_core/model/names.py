@@ -28,8 +28,10 @@ META_FIELDS: Final = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FIL
 """The columns that Hudi puts before a table's own (HoodieRecord.HOODIE_META_COLUMNS)."""
 
 _TOKEN = r"(?P<token>\d{1,18}-\d{1,18}-\d{1,18})"
-_BASE = re.compile(rf"^(?P<file_id>[^/_]+)_{_TOKEN}_(?P<instant>\d+)\.(?P<ext>parquet|orc|hfile)\Z", re.ASCII)
-_LOG = re.compile(
+BASE_NAME: Final = re.compile(
+    rf"^(?P<file_id>[^/_]+)_{_TOKEN}_(?P<instant>\d+)\.(?P<ext>parquet|orc|hfile)\Z", re.ASCII
+)
+LOG_NAME: Final = re.compile(
     rf"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.log\.(?P<version>\d{{1,9}})(?:_{_TOKEN}(?P<cdc>\.cdc)?)?\Z", re.ASCII
 )
 
@@ -107,15 +109,24 @@ def refuse_external(path: str) -> None:
 
 
 def parse_base_file(name: str) -> BaseFileName:
-    match = _BASE.match(name)
+    match = BASE_NAME.match(name)
     if match is None:
         refuse_external(name)
         raise FormatError(f"not a base file name: {name!r}")
     return BaseFileName(match["file_id"], _token(match["token"]), match["instant"], match["ext"])
 
 
+def group_and_instant(name: str) -> tuple[str, str] | None:
+    """Returns the file id and instant of a base file's name; None for other files. Raises as refuse_external."""
+    match = BASE_NAME.match(name)
+    if match is None:
+        refuse_external(name)
+        return None
+    return match["file_id"], match["instant"]
+
+
 def parse_log_file(name: str) -> LogFileName:
-    match = _LOG.match(name)
+    match = LOG_NAME.match(name)
     if match is None:
         raise FormatError(f"not a log file name: {name!r}")
     token = None if match["token"] is None else _token(match["token"])

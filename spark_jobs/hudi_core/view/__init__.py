@@ -6,6 +6,8 @@
   files of one instant counts.
 - ``file_group``: the files of a file slice; when it is empty or cut off; the check that those of a unit are in its
   partition.
+- ``latest_slices``: the same rules for the newest slices of many file groups at once.
+- ``slice_columns``: these slices as columns, by which planners choose; the objects of the chosen ones.
 - ``file_system_view``: which slices a query reads, as of now or of a time, and beside a pending compaction; until when
   a replaced file group is read; slices that a downgrade cut off.
 

@@ -8,9 +8,10 @@ file groups. As of an earlier instant, each such log file is a slice without the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 from hudi_core.errors import FormatError, StorageNotFoundError, TimelineError, UnsupportedError
 from hudi_core.history.archived import ArchivedTimeline, CompletionTimes
@@ -24,8 +25,13 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
+from hudi_core.view.latest_slices import latest_slices
 from hudi_core.view.listing import FileListing
+from hudi_core.view.slice_columns import LatestSlices, ids_by_partition
 from hudi_core.view.slicing import Slicing, build_file_groups, slicing_for
+
+_FILES_AT_ONCE: Final = 1 << 16
+"""The files whose slices are made columns at once. More take memory and hardly less time."""
 
 
 class FileSystemView:
@@ -90,6 +96,22 @@ class FileSystemView:
     def latest_slices(self, partition: str) -> list[FileSlice]:
         """Returns each file group's newest slice, for writers. It is empty after a compaction was requested."""
         return [group.slices[0] for group in self.file_groups(partition) if group.slices]
+
+    def latest_slice_columns(self, partitions: Sequence[str]) -> Iterator[LatestSlices]:
+        """Yields the slices of latest_slices as columns, and keeps none. Each time it lists twice as many partitions,
+        up to some number of files, so that a caller who stops early has listed few in vain.
+        """
+        replaced, first, count = ids_by_partition(self._replaced), 0, 1
+        while first < len(partitions):
+            listed: list[tuple[str, list[FileInfo]]] = []
+            files = 0
+            for partition in partitions[first : first + count]:
+                listed.append((partition, self._listing.files(partition)))
+                files += len(listed[-1][1])
+                if files >= _FILES_AT_ONCE:
+                    break
+            yield latest_slices(listed, self._slicing, self._compactions, replaced)
+            first, count = first + len(listed), 2 * count
 
     def latest_slices_up_to(self, partition: str, as_of: str) -> list[FileSlice]:
         """Returns of each file group the newest slice with files and a base instant at or before `as_of`."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hudi_core.errors import UnsupportedVersionError
-from hudi_core.model.names import BaseFileName, FileGroupId, LogFileName, parse_data_file
+from hudi_core.model.names import FileGroupId, LogFileName, group_and_instant, parse_data_file
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 from hudi_core.timeline.timeline import Timeline
@@ -46,7 +46,8 @@ class Slicing:
         self._compactions = timeline.pending_compactions().requested_times
         self._pending = timeline.pending().of_actions(*PENDING_WRITES).requested_times
         self._completion_of = completion_of
-        self._legacy = frozenset(instant.requested_time for instant in timeline if instant.is_legacy)
+        self.legacy = frozenset(instant.requested_time for instant in timeline if instant.is_legacy)
+        """The instants that wrote in layout 1."""
 
     @property
     def is_by_name(self) -> bool:
@@ -61,14 +62,20 @@ class Slicing:
         """Whether what this instant wrote is visible: not while the instant is a pending compaction."""
         return instant not in self._compactions and self.slice_visible(instant)
 
+    def log_visible(self, instant: str) -> bool:
+        """Whether a reader sees the log files with this instant in their names."""
+        return self.slice_visible(instant) if self.is_by_name else self.file_visible(instant)
+
+    def joins(self, instant: str, newest: str) -> bool:
+        """Whether in layout 2 a log belongs to the newest slice of its group, though its instant is before that one."""
+        return self._completion_of is not None and self._base_instant(instant, (newest,), self._completion_of) == newest
+
     def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
         """Returns the base instant of the slice that a log file belongs to, and whether a reader sees the file.
         `starts` are the base instants of the group's visible slices so far, ascending. Logs come in scan order.
         """
-        if self._completion_of is None:
-            return log.instant, self.slice_visible(log.instant)
-        if not self.file_visible(log.instant):
-            return log.instant, False
+        if self._completion_of is None or not self.log_visible(log.instant):
+            return log.instant, self.log_visible(log.instant)
         return self._base_instant(log.instant, starts, self._completion_of), True
 
     def _base_instant(self, instant: str, starts: Sequence[str], completion_of: CompletionOf) -> str:
@@ -78,7 +85,7 @@ class Slicing:
         newest = starts[-1]
         if instant >= newest:
             return newest
-        if instant in self._legacy and instant in starts:
+        if instant in self.legacy and instant in starts:
             # Written in layout 1, before an upgrade: the name is the base instant, whatever the file's time.
             return instant
         completion = completion_of(instant)
@@ -122,14 +129,14 @@ def build_file_groups(
     """
     groups: dict[str, _Files] = defaultdict(_Files)
     for info in files:
-        parsed = parse_data_file(info.name)
-        if parsed is None:
-            continue
-        data_file = DataFile(partition, info.name, info.size)
-        if isinstance(parsed, BaseFileName):
-            groups[parsed.file_id].bases.setdefault(parsed.instant, []).append(data_file)
-        else:
-            groups[parsed.file_id].logs.append((parsed, data_file))
+        name = info.name
+        if name.startswith("."):
+            log = parse_data_file(name)
+            if isinstance(log, LogFileName):
+                groups[log.file_id].logs.append((log, DataFile(partition, name, info.size)))
+        elif (owner := group_and_instant(name)) is not None:
+            file_id, instant = owner
+            groups[file_id].bases.setdefault(instant, []).append(DataFile(partition, name, info.size))
     for group, instant in compactions:
         if group.partition == partition and group.file_id in groups:
             groups[group.file_id].compactions.append(instant)

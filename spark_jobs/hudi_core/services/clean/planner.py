@@ -13,7 +13,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import partial
 
 from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY
 from hudi_core.config.engine_config import EngineConfig, Extent
@@ -213,7 +212,8 @@ class CleanService(Service):
 
     def _request(self, context: TableContext, owner: Owner, made: Planned, planned_on: Timeline) -> str | None:
         """Requests the plan and returns its instant; None when the plan no longer fits the table."""
-        content = encode_clean_plan(made.plan, partial(plan_address, context.storage))
+        root = plan_address(context.storage, "").rstrip("/")
+        content = encode_clean_plan(made.plan, lambda path: f"{root}/{path}")
         with context.lock(owner) as lock:
             timeline = context.active.load()
             if _basis(timeline) != _basis(planned_on):

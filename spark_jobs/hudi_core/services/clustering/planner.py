@@ -3,7 +3,7 @@
 
 strategies.py chooses partitions and makes groups. It also finds the groups that a rewrite would leave as they are.
 
-Peak memory on the driver: the file groups of one partition, and the slices of the plan, some 500 bytes each.
+Peak memory on the driver: some 500 bytes a file of one partition or of 65,536 files, and a slice of the plan.
 """
 
 from __future__ import annotations
@@ -188,9 +188,8 @@ class ClusteringService(RewriteService[ClusteringPlan]):
     def encode(self, context: TableContext, plan: ClusteringPlan, extra_metadata: Mapping[str, str]) -> bytes:
         """Encodes a plan. Its addresses are those of Hudi's listings: by the metadata table, or of the storage."""
         of = plan_address if context.has_metadata_table else status_address
-        return encode_clustering_plan(
-            replace(plan, extra_metadata=extra_metadata), lambda path: of(context.storage, path)
-        )
+        root = of(context.storage, "").rstrip("/")
+        return encode_clustering_plan(replace(plan, extra_metadata=extra_metadata), lambda path: f"{root}/{path}")
 
     def requested_as(self, context: TableContext) -> str:
         return clustering_action(context.active.layout)

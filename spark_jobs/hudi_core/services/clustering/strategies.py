@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
+
+import numpy as np
+import pyarrow as pa
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.services.clustering_config import (
@@ -32,7 +35,6 @@ from hudi_core.errors import StorageNotFoundError
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.write.buckets import are_buckets
 from hudi_core.history.archived import ArchivedTimeline
-from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.planning import held_groups
 from hudi_core.services.service import FREED_BY, NO_OPTION
@@ -42,6 +44,7 @@ from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
+from hudi_core.view.slice_columns import NO_FILE, LatestSlices, Mask, ids_by_partition
 
 Group = Sequence[FileSlice]
 SchemaOf = Callable[[FileSlice], Hashable]
@@ -97,11 +100,6 @@ def chosen_partitions(config: ClusteringConfig, paths: Sequence[str], rules: Pla
         case FilterMode.DAY_ROLLING:
             chosen = [path for place, path in enumerate(sorted(chosen)) if place % _HOURS == hour]
     return sorted(chosen) if rules.sorts_partitions else chosen
-
-
-def is_small(item: FileSlice, config: ClusteringConfig) -> bool:
-    """Whether the base file is smaller than the limit. A slice of log files alone has no base file, and is small."""
-    return (0 if item.base_file is None else item.base_file.size) < config.small_file_limit
 
 
 def size_of(item: FileSlice, config: ClusteringConfig) -> int:
@@ -240,7 +238,7 @@ def find_groups(
     context: TableContext, view: FileSystemView, partitions: Sequence[str], instant: str, config: ClusteringConfig
 ) -> GroupsToPlan:
     """Returns groups of the latest slices that no pending plan holds, up to the number that a plan may have."""
-    held = held_groups(view.pending)
+    held = ids_by_partition(held_groups(view.pending))
     rules = RULES[context.config.features.conflict_release]
     late: frozenset[str] = frozenset()
     if context.config.features.completion_time_in_name:
@@ -248,53 +246,59 @@ def find_groups(
         late = frozenset(item.requested_time for item in view.timeline.commits() if item.completed_at >= instant)
     earlier = ClusteredAlike(context, view.timeline, config)
     plannable = GroupsToPlan()
-    for partition in partitions:
+    looked_at = 0
+    for latest in view.latest_slice_columns(partitions):
+        candidates = latest.where(candidates_of(latest, held, late, config, plannable))
+        for position, partition in enumerate(latest.partitions):
+            room = config.max_groups - len(plannable.groups)
+            if not room:
+                break
+            looked_at += 1
+            slices = candidates.slices(candidates.rows_of_partition(position))
+            groups = groups_of(config, slices, rules, lambda item: _schema_of(context, item))
+            plannable.passed[_SINGLE] += len(slices) - sum(map(len, groups))
+            due = [group for group in groups if not earlier.holds(group)]
+            plannable.passed[_ALIKE] += sum(map(len, groups)) - sum(map(len, due))
+            if len(due) > room:
+                plannable.missing.add(partition)
+            plannable.groups += due[:room]
         if len(plannable.groups) >= config.max_groups:
-            # Partitions after the limit are not listed: the next plan looks at them.
-            plannable.missing.add(partition)
-            continue
-        candidates = _candidates(view.latest_slices(partition), held, late, config, plannable)
-        groups = groups_of(config, candidates, rules, lambda item: _schema_of(context, item))
-        plannable.passed[_SINGLE] += len(candidates) - sum(map(len, groups))
-        due = [group for group in groups if not earlier.holds(group)]
-        plannable.passed[_ALIKE] += sum(map(len, groups)) - sum(map(len, due))
-        room = config.max_groups - len(plannable.groups)
-        if len(due) > room:
-            plannable.missing.add(partition)
-        plannable.groups += due[:room]
+            break
+    # The next plan looks at the partitions after the limit.
+    plannable.missing.update(partitions[looked_at:])
     return plannable
 
 
-def _candidates(
-    slices: Sequence[FileSlice],
-    held: set[FileGroupId],
-    late: frozenset[str],
+def candidates_of(
+    latest: LatestSlices,
+    held: Mapping[str, Sequence[str]],
+    late: Set[str],
     config: ClusteringConfig,
     plannable: GroupsToPlan,
-) -> list[FileSlice]:
-    """The slices of a partition that may be clustered; the others are counted in `plannable`."""
-
-    def logged(item: FileSlice) -> Iterator[str]:
-        return (parse_log_file(file.name).instant for file in (*item.log_files, *item.cdc_files))
-
-    taken = []
-    in_buckets = are_buckets([item.file_group.file_id for item in slices])
-    for item in slices:
-        cause = None
-        if item.file_group in held:
-            cause = _HELD
-        elif late and (item.base_instant in late or not late.isdisjoint(logged(item))):
-            cause = _LATE
-        elif in_buckets or item.base_instant == BOOTSTRAP_INSTANT:
-            cause = _UNFIT
-        elif not is_small(item, config):
-            cause = _LARGE
-        elif item.files:
-            taken.append(item)
-        if cause is not None:
-            plannable.passed[cause] += 1
+) -> Mask:
+    """Returns which slices may be clustered. The others are counted in `plannable` by their first cause."""
+    is_late = np.array([instant in late for instant in latest.base_instants], np.bool_)
+    is_late[[row for row, instant in zip(latest.log_rows, latest.log_instants, strict=True) if instant in late]] = True
+    is_unfit = latest.base_instants == BOOTSTRAP_INSTANT
+    for position in range(len(latest.partitions)):
+        rows = latest.rows_of_partition(position)
+        if are_buckets(latest.file_ids.take(pa.array(rows)).to_pylist()):
+            is_unfit[rows] = True
+    # A slice of log files alone has no base file, and is small.
+    causes = {
+        _HELD: latest.among(held),
+        _LATE: is_late,
+        _UNFIT: is_unfit,
+        _LARGE: latest.base_bytes >= config.small_file_limit,
+    }
+    taken: Mask = np.ones(len(latest), np.bool_)
+    for cause, applies in causes.items():
+        passed = taken & applies
+        plannable.passed[cause] += int(passed.sum())
         if cause in (_HELD, _LATE):
-            plannable.missing.add(item.file_group.partition)
+            plannable.missing.update(latest.partitions[at] for at in np.unique(latest.partition_of[passed]).tolist())
+        taken &= ~applies
+    taken &= (latest.base_files != NO_FILE) | (latest.log_counts > 0)
     return taken
 
 

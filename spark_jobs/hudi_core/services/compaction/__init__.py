@@ -2,8 +2,9 @@
 
 - ``strategies``: when a compaction is due; which partitions and file groups it takes, in which order;
   which day a partition path names.
-- ``planner``: which slices a plan may take at all: those with log files that no other plan holds, without log files
-  that completed later; which of them a budget takes first.
+- ``candidates``: which slices a plan may take at all: those with log files that no other plan holds, without log files
+  that completed later; their numbers by which strategies choose.
+- ``planner``: which slices a budget takes first; what a plan leaves to the next one.
 - ``log_planner``: when a log compaction is due, on an explicit option only; how many log blocks a slice must have.
 - ``block_order``: after which writes a log compaction may not come, so that all readers find the newest row.
 - ``job``: which tables have no log compaction; which later compaction stops one; the check that the rows of each

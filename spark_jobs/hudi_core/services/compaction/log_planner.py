@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from hudi_core.codec.log.blocks import HeaderKey, LogBlock
 from hudi_core.config.services.compaction_config import LOG_COMPACTION, LOG_COMPACTION_BLOCKS, CompactionConfig
 from hudi_core.errors import FormatError
@@ -17,9 +19,10 @@ from hudi_core.filegroup.merge.table_policy import reads_as_hudi_1
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant, scan_log_files
 from hudi_core.filegroup.read.torn_tails import CompletedWrites, refuse_lost
 from hudi_core.services.compaction.block_order import writer_beside
+from hudi_core.services.compaction.candidates import candidates
 from hudi_core.services.compaction.job import LogCompactionJob, check_log_compaction
 from hudi_core.services.compaction.merge_logs import check_copied
-from hudi_core.services.compaction.planner import CompactionService, affordable, candidates, planned
+from hudi_core.services.compaction.planner import CompactionService, affordable, planned
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.checks import check_schema_of_latest
 from hudi_core.services.rewriting.planning import Planned, was_cut
@@ -29,6 +32,7 @@ from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
+from hudi_core.view.slice_columns import LatestSlices, Mask
 
 _STRATEGY: Final = {
     "compactorClassName": "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper",
@@ -69,7 +73,7 @@ def _planned(context: TableContext, timeline: Timeline, instant: str) -> Planned
     view, slices = context.view(timeline), _Slices(context, timeline)
     everywhere = view.partitions()
     due = candidates(context, view, everywhere, instant, CompactionConfig.of(context.options), slices.takes)
-    if not due.operations:
+    if not len(due):
         beside = f", beside {due.held} that pending plans hold ({FREED_BY})" if due.held else ""
         if not due.passed:
             return Nothing(f"no file slice has log files{beside}{NO_OPTION}")
@@ -78,14 +82,14 @@ def _planned(context: TableContext, timeline: Timeline, instant: str) -> Planned
             f"of {due.passed} file slices with log files none has {slices.least} log blocks to merge "
             f"({LOG_COMPACTION_BLOCKS.name}){beside}{refused}"
         )
-    taken, beyond = affordable(context, due.operations, due.sizes)
+    taken, left = affordable(context, due, np.arange(len(due)))
     plan = CompactionPlan(
-        tuple(taken),
+        tuple(due.operations(taken)),
         strategy=_STRATEGY,
         preserve_hoodie_metadata=True,
         missing_partitions=() if context.config.features.layout == 2 else None,
     )
-    return planned(plan, due.sizes, len(beyond))
+    return planned(plan, due.data_bytes[taken].tolist(), left)
 
 
 def _why_not_due(context: TableContext, timeline: Timeline) -> str | None:
@@ -128,7 +132,10 @@ class _Slices:
         self._by_files = context.config.features.log_compaction_by_commits
         self._as_hudi_1 = reads_as_hudi_1(context.config)
 
-    def takes(self, item: FileSlice) -> bool:
+    def takes(self, latest: LatestSlices) -> Mask:
+        return np.array([self._takes(item) for item in latest.slices(np.arange(len(latest)))], np.bool_)
+
+    def _takes(self, item: FileSlice) -> bool:
         """Whether the plan takes a slice; reads the headers of its log blocks. Hudi 1.2 also counts log files, those of
         log compactions included. Unlike in Hudi, the result of one log compaction is not taken again: a run that plans
         until nothing is due would copy it without end.

@@ -1,23 +1,20 @@
 """Plans a compaction: decides which file slices are merged next (BaseHoodieCompactionPlanGenerator).
 
 strategies.py decides when a compaction is due, and which file groups it takes. view/slicing.py decides which log files
-a slice has; log files of rolled-back writes are among them.
-
-Peak memory on the driver: the file groups of one partition, and the operations, some 500 bytes each.
+a slice has; log files of rolled-back writes are among them. candidates.py says what the driver's memory holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 
 from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.services.compaction_config import CompactionConfig
 from hudi_core.engine.protocol import Json
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
-from hudi_core.history.archived import CompletionTimes
-from hudi_core.model.names import FileGroupId, parse_log_file
+from hudi_core.services.compaction.candidates import Candidates, candidates
 from hudi_core.services.compaction.job import CompactionJob
 from hudi_core.services.compaction.strategies import Strategies, last_request, why_not_due
 from hudi_core.services.context import TableContext
@@ -26,37 +23,19 @@ from hudi_core.services.rewriting.planning import (
     Planned,
     RewriteService,
     extent_of,
-    held_groups,
     was_cut,
     within_budget,
 )
 from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing, Scheduled
 from hudi_core.timeline.actions.compaction import (
-    LOG_BYTES,
-    CompactionOperation,
     CompactionPlan,
     encode_compaction_plan,
-    metrics_of,
 )
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import zone_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
-from hudi_core.view.file_group import FileSlice
-from hudi_core.view.file_system_view import FileSystemView
-
-
-@dataclass(slots=True)
-class Candidates:
-    """Operations over whole slices, with the bytes that each reads. `held` counts file groups that another plan holds,
-    `passed` slices with log files that the plan does not take. `skipped` are such slices' partitions.
-    """
-
-    operations: list[CompactionOperation] = field(default_factory=list)
-    sizes: dict[FileGroupId, int] = field(default_factory=dict)
-    skipped: set[str] = field(default_factory=set)
-    held: int = 0
-    passed: int = 0
+from hudi_core.view.slice_columns import Numbers
 
 
 def make_plan(
@@ -76,38 +55,35 @@ def make_plan(
     everywhere = view.partitions()
     chosen = strategies.partitions(everywhere)
     # Slices are left out whose base files lack the table's columns (refuse_skeleton).
-    found = candidates(context, view, chosen, instant, config, lambda item: item.base_instant != BOOTSTRAP_INSTANT)
-    if not found.operations:
+    found = candidates(context, view, chosen, instant, config, lambda item: item.base_instants != BOOTSTRAP_INSTANT)
+    if not len(found):
         return Nothing(_no_candidates(len(everywhere), len(chosen), found, strategies.options))
-    taken = strategies.operations(found.operations)
-    if not taken:
+    rows = strategies.rows(found)
+    if not len(rows):
         names = ",".join(strategy.value for strategy in config.strategies)
-        return Nothing(
-            f"{names} takes none of {len(found.operations)} file groups with log files ({strategies.options})"
-        )
-    taken, beyond = affordable(context, taken, found.sizes)
-    groups = {item.file_group for item in taken}
-    left = {item.partition for item in found.operations if item.file_group not in groups}
-    missing = (set(everywhere) - set(chosen)) | left | found.skipped
-    plan = CompactionPlan(tuple(taken), missing_partitions=tuple(sorted(missing)))
-    return planned(plan, found.sizes, len(beyond))
+        return Nothing(f"{names} takes none of {len(found)} file groups with log files ({strategies.options})")
+    taken, left = affordable(context, found, rows)
+    missing = (set(everywhere) - set(chosen)) | found.partitions_beside(taken) | found.skipped
+    plan = CompactionPlan(tuple(found.operations(taken)), missing_partitions=tuple(sorted(missing)))
+    return planned(plan, found.data_bytes[taken].tolist(), left)
 
 
-def planned(plan: CompactionPlan, sizes: Mapping[FileGroupId, int], left: int) -> Planned[CompactionPlan]:
+def planned(plan: CompactionPlan, sizes: Sequence[int], left: int) -> Planned[CompactionPlan]:
+    """`sizes` are the bytes that each operation reads."""
     operations = [
         {
             "partition": item.partition,
             "file_id": item.file_id,
             "base_file": item.base_file,
             "log_files": list(item.log_files),
-            "bytes": sizes[item.file_group],
+            "bytes": size,
         }
-        for item in plan.operations
+        for item, size in zip(plan.operations, sizes, strict=True)
     ]
     document: Json = {
         "file_groups": len(operations),
         "log_files": sum(len(item.log_files) for item in plan.operations),
-        "bytes": sum(sizes[item.file_group] for item in plan.operations),
+        "bytes": sum(sizes),
         "left_by_budget": left,
         "operations": operations,
         "partitions_left_out": list(plan.missing_partitions or ()),
@@ -115,80 +91,11 @@ def planned(plan: CompactionPlan, sizes: Mapping[FileGroupId, int], left: int) -
     return Planned(plan, document, left)
 
 
-def affordable(
-    context: TableContext, operations: Sequence[CompactionOperation], sizes: Mapping[FileGroupId, int]
-) -> tuple[list[CompactionOperation], list[CompactionOperation]]:
-    """Returns the operations that fit into the budget, and the others. Most log bytes per byte read come first."""
-    return within_budget(
-        context.options,
-        operations,
-        size=lambda item: sizes[item.file_group],
-        gain=lambda item: (item.metrics or {}).get(LOG_BYTES, 0.0),
-    )
-
-
-def candidates(
-    context: TableContext,
-    view: FileSystemView,
-    partitions: Sequence[str],
-    instant: str,
-    config: CompactionConfig,
-    takes: Callable[[FileSlice], bool],
-) -> Candidates:
-    """Returns the latest slices with log files that a plan `takes`, of file groups that no pending plan holds. A log
-    compaction holds its file groups as well, unlike in Hudi: its log file would come on top.
-    """
-    held = held_groups(view.pending)
-    completions = CompletionTimes(view.timeline, context.history)
-    found = Candidates()
-    for partition in partitions:
-        for item in view.latest_slices(partition):
-            if context.config.features.log_name_has_delta_commit:
-                item = _completed_before(item, instant, completions)
-            has_logs = bool(item.log_files or item.cdc_files)
-            if item.file_group in held:
-                found.held += 1
-                if has_logs:
-                    found.skipped.add(partition)
-                continue
-            if not has_logs:
-                continue
-            if not takes(item):
-                found.passed += 1
-                found.skipped.add(partition)
-                continue
-            found.operations.append(_operation(item, config))
-            found.sizes[item.file_group] = item.size
-    return found
-
-
-def _completed_before(item: FileSlice, instant: str, completions: CompletionTimes) -> FileSlice:
-    """Returns the slice without logs of writes that completed after `instant` (isCompletedBefore)."""
-
-    def is_planned(name: str) -> bool:
-        completion = completions.of(parse_log_file(name).instant)
-        return completion is None or completion < instant
-
-    return replace(
-        item,
-        log_files=tuple(file for file in item.log_files if is_planned(file.name)),
-        cdc_files=tuple(file for file in item.cdc_files if is_planned(file.name)),
-    )
-
-
-def _operation(item: FileSlice, config: CompactionConfig) -> CompactionOperation:
-    logs = (*item.log_files, *item.cdc_files)
-    base_bytes = None if item.base_file is None else item.base_file.size
-    metrics = metrics_of([(base_bytes, (file.size for file in logs))], no_base_bytes=config.max_file_bytes)
-    return CompactionOperation(
-        item.file_group.partition,
-        item.file_group.file_id,
-        item.base_instant,
-        None if item.base_file is None else item.base_file.name,
-        tuple(file.name for file in item.log_files),
-        metrics,
-        tuple(file.name for file in item.cdc_files),
-    )
+def affordable(context: TableContext, found: Candidates, rows: Numbers) -> tuple[Numbers, int]:
+    """Returns the `rows` that fit into the budget, and how many do not. Most log bytes per byte read come first."""
+    sizes, logs = found.data_bytes[rows].tolist(), found.log_bytes[rows].tolist()
+    taken, beyond = within_budget(context.options, range(len(rows)), size=sizes.__getitem__, gain=logs.__getitem__)
+    return rows[taken], len(beyond)
 
 
 def _no_candidates(partitions: int, chosen: int, found: Candidates, options: str) -> str:

@@ -12,8 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import groupby, islice
 from typing import Final
+
+import numpy as np
 
 from hudi_core.config.services.compaction_config import (
     COMPACTION_DELTA_COMMITS,
@@ -29,13 +30,12 @@ from hudi_core.config.services.compaction_config import (
     Trigger,
 )
 from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.services.compaction.candidates import Candidates
 from hudi_core.services.service import NO_OPTION
-from hudi_core.timeline.actions.compaction import IO_MB, LOG_BYTES, CompactionOperation
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline
-
-Operations = Sequence[CompactionOperation]
+from hudi_core.view.slice_columns import Numbers
 
 _DAY: Final = re.compile(r"(\d{1,4})/(\d{1,4})/(\d{1,4})")
 _FIRST_NAME: Final = re.compile(r"^.*?=")
@@ -75,11 +75,11 @@ class Strategies:
             taken = self._partitions(strategy, taken)
         return taken
 
-    def operations(self, candidates: Operations) -> list[CompactionOperation]:
-        """The operations of the plan, in its order. Raises ConfigError as `partitions` does."""
-        taken = list(candidates)
+    def rows(self, candidates: Candidates) -> Numbers:
+        """The rows of the plan, in its order. Raises ConfigError as `partitions` does."""
+        taken: Numbers = np.arange(len(candidates))
         for strategy in self.config.strategies:
-            taken = self._operations(strategy, taken)
+            taken = self._rows(strategy, candidates, taken)
         return taken
 
     def _partitions(self, strategy: Strategy, paths: list[str]) -> list[str]:
@@ -90,58 +90,59 @@ class Strategies:
             case Strategy.DAY_BASED:
                 return sorted(paths, key=_ordinal, reverse=True)[: self.config.target_partitions]
             case Strategy.BOUNDED_PARTITION_AWARE:
-                return [path for path in sorted(paths, key=_ordinal, reverse=True) if self._is_recent(path)]
+                return [path for path in sorted(paths, key=_ordinal, reverse=True) if _ordinal(path) >= self._first_day]
             case Strategy.UNBOUNDED_PARTITION_AWARE:
-                return [path for path in sorted(paths, key=_ordinal, reverse=True) if not self._is_recent(path)]
+                return [path for path in sorted(paths, key=_ordinal, reverse=True) if _ordinal(path) < self._first_day]
         return paths
 
-    def _operations(self, strategy: Strategy, operations: list[CompactionOperation]) -> list[CompactionOperation]:
+    def _rows(self, strategy: Strategy, candidates: Candidates, rows: Numbers) -> Numbers:
         config = self.config
         match strategy:
             case Strategy.LOG_FILE_SIZE:
-                taken = [item for item in operations if item.metrics[LOG_BYTES] >= config.log_size_threshold]
-                return self._within_io(sorted(taken, key=lambda item: item.metrics[LOG_BYTES], reverse=True))
+                return self._within_io(candidates, _largest(candidates.log_bytes, rows, config.log_size_threshold))
             case Strategy.LOG_FILE_NUM:
-                taken = [item for item in operations if _log_count(item) >= config.log_num_threshold]
-                return self._within_io(sorted(taken, key=_log_count, reverse=True))
+                return self._within_io(candidates, _largest(candidates.log_counts, rows, config.log_num_threshold))
             case Strategy.BOUNDED_IO:
-                return self._within_io(operations)
+                return self._within_io(candidates, rows)
             case Strategy.DAY_BASED:
-                return self._within_io(operations) if self.bounds_days else self._latest_days(operations)
+                return self._within_io(candidates, rows) if self.bounds_days else self._latest_days(candidates, rows)
             case Strategy.BOUNDED_PARTITION_AWARE:
-                taken = [item for item in operations if self._is_recent(item.partition)]
-                return sorted(taken, key=lambda item: _ordinal(item.partition), reverse=True)
+                return _largest(_days(candidates, rows), rows, self._first_day)
             case Strategy.UNBOUNDED_PARTITION_AWARE:
-                return [item for item in operations if not self._is_recent(item.partition)]
-        return operations
+                return rows[_days(candidates, rows)[rows] < self._first_day]
+        return rows
 
-    def _is_recent(self, partition: str) -> bool:
-        """Whether the partition's day is at most `target_partitions` days before today, or later."""
-        return _ordinal(partition) >= self.today.toordinal() - self.config.target_partitions
+    @property
+    def _first_day(self) -> int:
+        """The day that is `target_partitions` days before today."""
+        return self.today.toordinal() - self.config.target_partitions
 
-    def _latest_days(self, operations: list[CompactionOperation]) -> list[CompactionOperation]:
-        def partition(item: CompactionOperation) -> str:
-            return item.partition
+    def _latest_days(self, candidates: Candidates, rows: Numbers) -> Numbers:
+        def latest_first(at: int) -> tuple[int, str]:
+            return -_ordinal(candidates.partitions[at]), candidates.partitions[at]
 
-        def days(item: CompactionOperation) -> tuple[int, str]:
-            return -_ordinal(item.partition), item.partition
+        partition_of = candidates.partition_of[rows]
+        latest = sorted(np.unique(partition_of).tolist(), key=latest_first)[: self.config.target_partitions]
+        return np.concatenate([rows[:0], *(rows[partition_of == at] for at in latest)])
 
-        latest = islice(groupby(sorted(operations, key=days), partition), self.config.target_partitions)
-        return [item for _, group in latest for item in group]
-
-    def _within_io(self, operations: list[CompactionOperation]) -> list[CompactionOperation]:
-        """Returns the first operations, up to and with the one that uses up the budget."""
-        budget = self.config.target_io_mb
-        for number, item in enumerate(operations):
-            budget -= int(item.metrics[IO_MB])
-            if budget <= 0:
-                return operations[: number + 1]
-        return operations
+    def _within_io(self, candidates: Candidates, rows: Numbers) -> Numbers:
+        """Returns the first rows, up to and with the one that uses up the budget."""
+        spent = np.cumsum(candidates.io_mb[rows])
+        return rows[: np.searchsorted(spent, self.config.target_io_mb) + 1]
 
 
-def _log_count(item: CompactionOperation) -> int:
-    """Returns the number of log files, change-data logs included, as in the plan's deltaFilePaths."""
-    return len(item.log_files) + len(item.cdc_files)
+def _largest(values: Numbers, rows: Numbers, least: int) -> Numbers:
+    """Returns the rows whose value is not below `least`, the largest first."""
+    taken = rows[values[rows] >= least]
+    return taken[np.argsort(-values[taken], kind="stable")]
+
+
+def _days(candidates: Candidates, rows: Numbers) -> Numbers:
+    """Returns the day of each candidate's partition, of `rows` alone; the others have none."""
+    days = np.zeros(len(candidates.partitions), np.int64)
+    for at in np.unique(candidates.partition_of[rows]).tolist():
+        days[at] = _ordinal(candidates.partitions[at])
+    return days[candidates.partition_of]
 
 
 def _ordinal(partition: str) -> int:

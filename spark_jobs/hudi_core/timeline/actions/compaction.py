@@ -35,7 +35,7 @@ LOG_BYTES: Final = "TOTAL_LOG_FILES_SIZE"
 """Metrics of a slice by which strategies choose (FileSliceMetricUtils)."""
 NO_BASE_BYTES: Final = 120 << 20
 """The size that Hudi assumes for a base file that does not exist yet (the default of hoodie.parquet.max.file.size)."""
-_MIB: Final = 1 << 20
+MIB: Final = 1 << 20
 MISSING_PARTITIONS: Final = "missingSchedulePartitions"
 MISSING_FIELD: Final = {
     "name": MISSING_PARTITIONS,
@@ -161,9 +161,11 @@ def _log(name: str, file_id: str, base_instant: str | None, path: str) -> tuple[
 
 
 def encode_compaction_plan(plan: CompactionPlan) -> bytes:
-    """Returns a version 2 plan in the schema of Hudi 0.15, or of 1.x when it has `missing_partitions`."""
+    """Returns a version 2 plan in the schema of Hudi 0.15, or of 1.x when it has `missing_partitions`. Names the branch
+    of the operations, which the codec would find by checking each value.
+    """
     datum: dict[str, Any] = {
-        "operations": [_to_avro(operation) for operation in plan.operations],
+        "operations": ("array", [_to_avro(operation) for operation in plan.operations]),
         "extraMetadata": None if plan.extra_metadata is None else dict(plan.extra_metadata),
         "version": PLAN_VERSION,
         "strategy": None if plan.strategy is None else dict(plan.strategy),
@@ -176,10 +178,12 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
 
 
 def _to_avro(operation: CompactionOperation) -> dict[str, Any]:
-    logs = sorted((parse_log_file(name).scan_order, name) for name in operation.log_files + operation.cdc_files)
+    logs = [*operation.log_files, *operation.cdc_files]
+    if len(logs) > 1:
+        logs.sort(key=lambda name: (parse_log_file(name).scan_order, name))
     return {
         "baseInstantTime": operation.base_instant,
-        "deltaFilePaths": [name for _, name in logs],
+        "deltaFilePaths": logs,
         "dataFilePath": operation.base_file,
         "fileId": operation.file_id,
         "partitionPath": operation.partition,
@@ -198,7 +202,7 @@ def metrics_of(
         sizes = list(log_bytes)
         count, logged = count + len(sizes), logged + sum(sizes)
         stored, written = stored + (base_bytes or 0), written + (base_bytes or no_base_bytes)
-    read_mb, written_mb = (stored + logged) // _MIB, written // _MIB
+    read_mb, written_mb = (stored + logged) // MIB, written // MIB
     return {
         "TOTAL_LOG_FILES": float(count),
         IO_MB: float(read_mb + written_mb),

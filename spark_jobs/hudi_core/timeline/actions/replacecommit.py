@@ -33,6 +33,7 @@ from hudi_core.timeline.actions.content import (
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 
 _SCHEMA: Final = "HoodieRequestedReplaceMetadata"
+_PLAN: Final = "org.apache.hudi.avro.model.HoodieClusteringPlan"
 TOKEN_KEY: Final = "airflow_hudi.token"
 """The extra-metadata key of the token that identifies an overwrite when it is requested again."""
 _REMEDY: Final = "the plan does not fit this table: find out which process wrote it"
@@ -143,17 +144,18 @@ def _slice(raw: dict[str, Any], path: str) -> ClusteringSlice:
 
 def encode_clustering_plan(plan: ClusteringPlan, address: Callable[[str], str]) -> bytes:
     """Returns the requested file. `address` makes the full address of a path, which real Hudi opens. The schema is that
-    of 0.15, or of 1.x when `missing_partitions` needs it.
+    of 0.15, or of 1.x when `missing_partitions` needs it. Names the branches of large values, which the codec would
+    find by checking each value.
     """
     clustering: dict[str, Any] = {
-        "inputGroups": [_group_to_avro(group, address) for group in plan.groups],
+        "inputGroups": ("array", [_group_to_avro(group, address) for group in plan.groups]),
         "strategy": {"strategyClassName": plan.strategy_class, "strategyParams": dict(plan.strategy_params)},
         "extraMetadata": dict(plan.extra_metadata),
         "preserveHoodieMetadata": plan.preserves_metadata,
     }
     if plan.missing_partitions is not None:
         clustering[MISSING_PARTITIONS] = list(plan.missing_partitions)
-    requested = {"operationType": Operation.CLUSTER, "clusteringPlan": clustering, "extraMetadata": {}}
+    requested = {"operationType": Operation.CLUSTER, "clusteringPlan": (_PLAN, clustering), "extraMetadata": {}}
     return _encoded(requested, of_hudi_1=plan.missing_partitions is not None)
 
 
@@ -177,7 +179,7 @@ def encode_inflight_clustering(plan: ClusteringPlan, *, layout: int) -> bytes:
 
 def _group_to_avro(group: ClusteringGroup, address: Callable[[str], str]) -> dict[str, Any]:
     return {
-        "slices": [_slice_to_avro(item, address) for item in group.slices],
+        "slices": ("array", [_slice_to_avro(item, address) for item in group.slices]),
         "metrics": dict(group.metrics),
         "numOutputFileGroups": group.outputs,
     }

@@ -10,12 +10,11 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.history.lsm import LsmHistory
-from hudi_core.services.compaction import strategies
+from hudi_core.services.compaction.candidates import Candidates
 from hudi_core.services.policy import always_planned, answer, file_sizes, last_run
 from hudi_core.services.runner import plan_due
 from hudi_core.services.service import service_of
 from hudi_core.table import HudiTable
-from hudi_core.timeline.actions.compaction import LOG_BYTES
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.instant_time import parse_instant, zone_of
 from hudi_core.verbs.overwrite import DeletePartitionRequest
@@ -179,7 +178,8 @@ def test_of_what_a_plan_left_out_files_are_asked_again(
     table: Path, service: str, options: dict[str, str], files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the number of its groups, or its I/O, one of three each; commits and their age wait for the next commit."""
-    monkeypatch.setattr(strategies, "IO_MB", LOG_BYTES)  # no file of these tables is as large as a MiB
+    # No file of these tables is as large as a MiB.
+    monkeypatch.setattr(Candidates, "io_mb", property(lambda candidates: candidates.log_bytes))
     opened = HudiTable.open(str(table))
 
     def run(**when: str) -> tuple[int, str]:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from hudi_core.config.services.clustering_config import ClusteringConfig
+from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.clustering.strategies import (
     RULES,
     Group,
+    GroupsToPlan,
+    candidates_of,
     chosen_partitions,
     groups_of,
-    is_small,
     outputs_of,
 )
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.naming import timeline_of
 from hudi_core.view.file_group import DataFile, FileSlice
+from hudi_core.view.latest_slices import latest_slices
+from hudi_core.view.slice_columns import LatestSlices
+from hudi_core.view.slicing import Slicing
+from tests.support.listed_names import base, log
 
 PLAN = "hoodie.clustering.plan.strategy"
 MODE = "hoodie.clustering.plan.partition.filter.mode"
@@ -105,10 +113,41 @@ def test_an_expression_matches_whole_paths_and_names_come_first(release: str) ->
     assert chosen(release, selected="2026/01/03", mode="SELECTED_PARTITIONS", end="2026/01/02") == []
 
 
+def columns(sizes: Mapping[str, int]) -> LatestSlices:
+    """The slices of files in the partitions p and q."""
+    infos = [FileInfo(f"p/{name}", size, 0.0) for name, size in sorted(sizes.items())]
+    slicing = Slicing(timeline_of(["1.deltacommit", "2.deltacommit", f"{BOOTSTRAP_INSTANT}.commit"]))
+    return latest_slices([("p", infos), ("q", infos)], slicing, {}, {})
+
+
 def test_only_base_files_below_the_limit_are_small() -> None:
-    options = config(small="10")
-    assert [is_small(file_slice("a", size), options) for size in (9, 10, None)] == [True, False, True]
-    assert not is_small(file_slice("a", None), config(small="0"))
+    found = columns({base("1", file_id="a"): 9, base("1", file_id="b"): 10, log("1", file_id="c"): 99})
+    plannable = GroupsToPlan()
+    assert candidates_of(found, {}, set(), config(small="10"), plannable).tolist() == [True, False, True] * 2
+    assert (sum(plannable.passed.values()), plannable.missing) == (2, set())
+    assert not candidates_of(found, {}, set(), config(small="0"), plannable).any()
+
+
+def test_slices_that_are_held_late_or_of_a_bootstrap_are_counted_by_their_first_cause() -> None:
+    names = [base("2", file_id="a"), base("1", file_id="b"), log("1", file_id="b"), base("1", file_id="c")]
+    found = columns(dict.fromkeys([*names, base(BOOTSTRAP_INSTANT, file_id="d")], 1))
+    plannable = GroupsToPlan()
+    held = {"q": ["a", "c", "gone"]}
+    assert candidates_of(found, held, {"2"}, config(), plannable).tolist() == [
+        *(False, True, True, False),
+        *(False, True, False, False),
+    ]
+    assert sorted(plannable.passed.values()) == [0, 1, 2, 2]
+    assert plannable.missing == {"p", "q"}
+    late_log = columns({base("1", file_id="a"): 1, log("1", file_id="a"): 1, base("1", file_id="b"): 1})
+    assert not candidates_of(late_log, {}, {"1"}, config(), GroupsToPlan()).any()
+
+
+def test_a_partition_of_buckets_is_left_out() -> None:
+    buckets = [base("1", file_id=f"0000000{number}-0") for number in (1, 2)]
+    infos = [[FileInfo(f"p/{name}", 1, 0.0) for name in (*buckets, *more)] for more in ((), (base("1", file_id="x"),))]
+    found = latest_slices([("p", infos[0]), ("q", infos[1])], Slicing(timeline_of(["1.commit"])), {}, {})
+    assert candidates_of(found, {}, set(), config(), GroupsToPlan()).tolist() == [False, False, True, True, True]
 
 
 @pytest.mark.parametrize("release", RELEASES)

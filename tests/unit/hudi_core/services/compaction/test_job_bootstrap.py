@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from hudi_core.config.services.compaction_config import CompactionConfig
 from hudi_core.errors import UnsupportedError
-from hudi_core.services.compaction.planner import candidates
+from hudi_core.services.compaction.candidates import candidates
 from hudi_core.timeline.actions.compaction import CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.instant import Action
 from tests.support.bootstrapped_tables import bootstrap_one
@@ -26,8 +27,10 @@ def test_a_plan_on_a_file_of_a_bootstrap_is_refused(golden: Golden, folder: str)
     skeleton = bootstrap_one(table)
     context = context_of(table)
     view = context.view(context.active.load())
-    found = candidates(context, view, view.partitions(), instant, CompactionConfig.of({}), lambda _: True)
-    plan = encode_compaction_plan(CompactionPlan(tuple(found.operations)))
+    found = candidates(
+        context, view, view.partitions(), instant, CompactionConfig.of({}), lambda item: item.log_counts > 0
+    )
+    plan = encode_compaction_plan(CompactionPlan(tuple(found.operations(np.arange(len(found))))))
     context.active.create_requested(instant, Action.COMPACTION, plan)
     error = assert_refused(table, UnsupportedError, "bootstrap", instant)
     assert error.path == skeleton

@@ -1,30 +1,51 @@
-"""Which file groups a plan takes: operations in, operations out."""
+"""Which file groups a plan takes, and in which order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 
 import pytest
 
 from hudi_core.config.services.compaction_config import CompactionConfig, Strategy
 from hudi_core.errors import ConfigError
+from hudi_core.services.compaction.candidates import Candidates
 from hudi_core.services.compaction.strategies import Strategies
-from hudi_core.timeline.actions.compaction import CompactionOperation, metrics_of
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.compaction import metrics_of
+from hudi_core.timeline.naming import timeline_of
+from hudi_core.view.latest_slices import latest_slices
+from hudi_core.view.slicing import Slicing
+from tests.support.listed_names import base, log
 
 MIB = 1 << 20
 TODAY = date(2026, 3, 1)
 DAYS = ["2026/02/27", "2026/02/28", "2026/03/01", "2026/03/02", "2025/12/31"]
 
 
-def operation(
-    name: str, *, partition: str = "p", base: int | None = 10, logs: Sequence[int] = (1,)
-) -> CompactionOperation:
-    """Sizes in MiB."""
-    metrics = metrics_of([(None if base is None else base * MIB, [size * MIB for size in logs])])
-    files = tuple(f"{name}-{number}" for number in range(len(logs)))
-    return CompactionOperation(partition, name, "1", None if base is None else name, files, metrics)
+@dataclass(frozen=True)
+class Sized:
+    """A slice with files of so many MiB."""
+
+    name: str
+    partition: str = "p"
+    base: int | None = 10
+    logs: Sequence[int] = (1,)
+
+
+def candidates(slices: Sequence[Sized]) -> Candidates:
+    listed = []
+    for partition in dict.fromkeys(item.partition for item in slices):
+        files = {}
+        for item in slices:
+            if item.partition == partition:
+                files |= {log("1", number, file_id=item.name): size for number, size in enumerate(item.logs)}
+                files |= {} if item.base is None else {base("1", file_id=item.name): item.base}
+        infos = [FileInfo(f"{partition}/{name}", size * MIB, 0.0) for name, size in sorted(files.items())]
+        listed.append((partition, infos))
+    part = latest_slices(listed, Slicing(timeline_of(["1.deltacommit"])), {}, {})
+    return Candidates(part.partitions, [part], no_base_bytes=120 * MIB)
 
 
 def strategies(*names: Strategy, **options: str) -> Strategies:
@@ -40,8 +61,10 @@ def strategies(*names: Strategy, **options: str) -> Strategies:
     return Strategies(CompactionConfig.of({**given, **named}), TODAY)
 
 
-def ids(found: Sequence[CompactionOperation]) -> str:
-    return "".join(item.file_id for item in found)
+def ids(chosen: Strategies, found: Sequence[Sized]) -> str:
+    """The file ids of the plan."""
+    every = candidates(found)
+    return "".join(item.file_id for item in every.operations(chosen.rows(every)))
 
 
 @pytest.mark.parametrize(
@@ -72,37 +95,37 @@ def test_sizes_are_whole_mebibytes_of_all_files_together() -> None:
 
 
 def test_by_log_size_the_largest_come_first_and_the_one_that_spends_the_budget_is_taken() -> None:
-    found = [operation("a", logs=[1]), operation("b", logs=[3]), operation("c", logs=[2])]
-    assert ids(strategies(Strategy.LOG_FILE_SIZE).operations(found)) == "bca"
-    assert ids(strategies(Strategy.LOG_FILE_SIZE, io="24").operations(found)) == "bc", "23 and 22 MiB"
-    assert ids(strategies(Strategy.LOG_FILE_SIZE, io="23").operations(found)) == "b"
-    assert ids(strategies(Strategy.LOG_FILE_SIZE, io="1").operations(found)) == "b"
-    assert ids(strategies(Strategy.LOG_FILE_SIZE, bytes=str(2 * MIB)).operations(found)) == "bc"
+    found = [Sized("a", logs=[1]), Sized("b", logs=[3]), Sized("c", logs=[2])]
+    assert ids(strategies(Strategy.LOG_FILE_SIZE), found) == "bca"
+    assert ids(strategies(Strategy.LOG_FILE_SIZE, io="24"), found) == "bc", "23 and 22 MiB"
+    assert ids(strategies(Strategy.LOG_FILE_SIZE, io="23"), found) == "b"
+    assert ids(strategies(Strategy.LOG_FILE_SIZE, io="1"), found) == "b"
+    assert ids(strategies(Strategy.LOG_FILE_SIZE, bytes=str(2 * MIB)), found) == "bc"
 
 
 def test_by_number_of_log_files() -> None:
-    found = [operation("a", logs=[9]), operation("b", logs=[1, 1, 1]), operation("c", logs=[1, 1])]
-    assert ids(strategies(Strategy.LOG_FILE_NUM).operations(found)) == "bca"
-    assert ids(strategies(Strategy.LOG_FILE_NUM, number="2").operations(found)) == "bc"
-    assert ids(strategies(Strategy.LOG_FILE_NUM, number="4").operations(found)) == ""
+    found = [Sized("a", logs=[9]), Sized("b", logs=[1, 1, 1]), Sized("c", logs=[1, 1])]
+    assert ids(strategies(Strategy.LOG_FILE_NUM), found) == "bca"
+    assert ids(strategies(Strategy.LOG_FILE_NUM, number="2"), found) == "bc"
+    assert ids(strategies(Strategy.LOG_FILE_NUM, number="4"), found) == ""
 
 
 def test_bounded_io_keeps_the_order_and_unbounded_takes_all() -> None:
-    found = [operation("a", logs=[1]), operation("b", logs=[3]), operation("c", logs=[2])]
-    assert ids(strategies(Strategy.BOUNDED_IO, io="22").operations(found)) == "ab"
-    assert ids(strategies(Strategy.UNBOUNDED, io="1").operations(found)) == "abc"
+    found = [Sized("a", logs=[1]), Sized("b", logs=[3]), Sized("c", logs=[2])]
+    assert ids(strategies(Strategy.BOUNDED_IO, io="22"), found) == "ab"
+    assert ids(strategies(Strategy.UNBOUNDED, io="1"), found) == "abc"
 
 
-def by_days(paths: Sequence[str]) -> list[CompactionOperation]:
-    return [operation(str(number), partition=path, logs=[1 + number]) for number, path in enumerate(paths)]
+def by_days(paths: Sequence[str]) -> list[Sized]:
+    return [Sized(str(number), partition=path, logs=[1 + number]) for number, path in enumerate(paths)]
 
 
 def test_by_day_the_latest_partitions_are_taken() -> None:
     chosen = strategies(Strategy.DAY_BASED, days="2")
     assert chosen.partitions(DAYS) == ["2026/03/02", "2026/03/01"]
     of_0_15 = replace(strategies(Strategy.DAY_BASED, days="2", io="1"), bounds_days=False)
-    assert ids(of_0_15.operations(by_days(DAYS))) == "32"
-    assert ids(strategies(Strategy.DAY_BASED, days="2", io="22").operations(by_days(DAYS))) == "01", "21 and 22 MiB"
+    assert ids(of_0_15, by_days(DAYS)) == "32"
+    assert ids(strategies(Strategy.DAY_BASED, days="2", io="22"), by_days(DAYS)) == "01", "21 and 22 MiB"
     assert strategies(Strategy.DAY_BASED, days="9").partitions(DAYS) == sorted(DAYS, reverse=True)
 
 
@@ -112,8 +135,8 @@ def test_partitions_around_today_and_the_others() -> None:
     )
     assert bounded.partitions(DAYS) == ["2026/03/02", "2026/03/01", "2026/02/28"]
     assert rest.partitions(DAYS) == ["2026/02/27", "2025/12/31"]
-    assert ids(bounded.operations(by_days(DAYS))) == "321"
-    assert ids(rest.operations(by_days(DAYS))) == "04"
+    assert ids(bounded, by_days(DAYS)) == "321"
+    assert ids(rest, by_days(DAYS)) == "04"
 
 
 def test_a_regular_expression_is_searched_in_the_path() -> None:
@@ -123,9 +146,7 @@ def test_a_regular_expression_is_searched_in_the_path() -> None:
 def test_strategies_in_a_row_narrow_each_other() -> None:
     chosen = strategies(Strategy.DAY_BASED, Strategy.LOG_FILE_SIZE, days="3", io="24")
     assert chosen.partitions(DAYS) == ["2026/03/02", "2026/03/01", "2026/02/28"]
-    assert (
-        ids(chosen.operations([operation("a", logs=[1]), operation("b", logs=[3]), operation("c", logs=[2])])) == "ba"
-    )
+    assert ids(chosen, [Sized("a", logs=[1]), Sized("b", logs=[3]), Sized("c", logs=[2])]) == "ba"
 
 
 @pytest.mark.parametrize("path", ["year=2026/month=03/day=02", "dt=2026/3/2", "2026/02/30", "2026/03/02/5"])
