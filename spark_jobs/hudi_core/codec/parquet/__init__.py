@@ -10,6 +10,7 @@
 - ``splice``: which files' row groups may be copied without decoding: schema, writer, calendar.
 - ``cuts``: at which rows a row group can be cut; the pages and the dictionary of a piece.
 - ``chunk_statistics``: the statistics of a piece: from its pages' bounds, or from its values.
+- ``row_range``: which pages of each column hold some rows.
 - ``page_index``: the checksums of pages; which page indexes are used.
 - ``page_sink``: where the pages, the page index and copied row groups of a new file lie; how its statistics show NaN.
 - ``thrift``: the protocol of footers and page headers; how deep a struct may nest, how many values it may have.
