@@ -10,10 +10,11 @@ from random import Random
 
 import pyarrow as pa
 
-from hudi_core.codec.parquet.cuts import Piece, RowGroupCuts
+from hudi_core.codec.parquet.cuts import RowGroupCuts
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import footer_of
 from hudi_core.codec.parquet.page_sink import CopiedRows
+from hudi_core.codec.parquet.pieces import Piece
 from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.errors import UnsupportedError

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.codec.parquet.cuts import Piece, RowGroupCuts
+from hudi_core.codec.parquet.cuts import RowGroupCuts
 from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.pieces import Piece
 from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.model.names import FILE_NAME

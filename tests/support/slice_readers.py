@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.config.table_config import TableConfig
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
 from hudi_core.filegroup.read.read_spec import ReaderSpec
@@ -55,3 +58,18 @@ def rows(reader: SliceReader, slices: list[FileSlice], columns: list[str] | None
     return pa.Table.from_batches(
         [batch for item in slices for batch in reader.read(item, columns, **more)], reader.output_schema(columns)
     )
+
+
+@dataclass
+class RowGroups:
+    """A choice of row groups alone."""
+
+    numbers: list[int] | None
+    requested: list[int] = field(default_factory=list)
+
+    def row_groups(self, metadata: pq.FileMetaData) -> list[int] | None:
+        self.requested.append(metadata.num_row_groups)
+        return self.numbers
+
+    def rows(self, source: RowGroupSource, number: int) -> None:
+        return None

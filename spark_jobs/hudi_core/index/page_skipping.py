@@ -17,6 +17,7 @@ from hudi_core.codec.parquet.footer import Chunk, schema_of
 from hudi_core.codec.parquet.page_index import PageBounds, places_of
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.statistics import leaf_columns, leaf_path, page_ranges
+from hudi_core.errors import SizeLimitError
 from hudi_core.expr.bound import Bound
 from hudi_core.expr.ranges import ColumnRange, may_match
 from hudi_core.expr.tree import Column, Operand
@@ -50,9 +51,12 @@ class _ByRanges:
 
     def rows(self, source: RowGroupSource, number: int) -> list[tuple[int, int]] | None:
         columns: dict[Operand, tuple[NDArray[np.int64], ColumnRange]] = {}
-        for column, kind in self.kinds.items():
-            if (pages := self._pages(source, number, column, kind)) is not None:
-                columns[column] = pages
+        try:
+            for column, kind in self.kinds.items():
+                if (pages := self._pages(source, number, column, kind)) is not None:
+                    columns[column] = pages
+        except SizeLimitError:
+            return None  # the page index is an aid: without it, all pages are read
         if not columns:
             return None
         starts = np.unique(np.concatenate([first_rows for first_rows, _ in columns.values()]))

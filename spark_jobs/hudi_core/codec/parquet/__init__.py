@@ -8,7 +8,8 @@
   version of Spark a new file names.
 - ``writer``: which encoding a column gets, when a row group is full, which codecs there are.
 - ``splice``: which files' row groups may be copied without decoding: schema, writer, calendar.
-- ``cuts``: at which rows a row group can be cut; the pages and the dictionary of a piece.
+- ``cuts``: at which rows a row group can be cut; the pages and the dictionary of a column there.
+- ``pieces``: which rows of a piece are counted before it is copied; which columns are decoded for statistics.
 - ``chunk_statistics``: the statistics of a piece: from its pages' bounds, or from its values.
 - ``row_range``: which pages of each column hold some rows.
 - ``page_index``: the checksums of pages; which page indexes are used.

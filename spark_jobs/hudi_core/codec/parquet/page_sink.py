@@ -165,7 +165,7 @@ class PageSink(io.RawIOBase):
         written, start = metadata[File.row_groups][1].values, self._seen - len(tail)
         for group, numbers in zip(written, with_nan, strict=False):
             for number in numbers:
-                count_nan(group[Group.columns][1].values[number])
+                _count_nan(group[Group.columns][1].values[number])
         groups = self._groups(written, tail[: -TAIL - length], start)
         metadata[File.row_groups][1].values[:] = [group for group, _ in groups]
         with_number(metadata, File.num_rows, sum(group[Group.num_rows][1] for group, _ in groups))
@@ -284,7 +284,7 @@ def _compressed(header: thrift.Struct, body: bytes, compress: Callable[[bytes], 
     return body if levels >= len(body) else body[:levels] + compress(body[levels:])
 
 
-def count_nan(chunk: thrift.Struct) -> None:
+def _count_nan(chunk: thrift.Struct) -> None:
     """Writes NaN as the greatest value of a column chunk, and removes its page index. parquet-mr writes such chunks so
     (DoubleStatistics, DoubleColumnIndexBuilder), and its readers then use no range. Arrow leaves NaN out, and such a
     reader would pass over rows that Spark takes for greater than every number. The other statistics stay: Hudi takes a

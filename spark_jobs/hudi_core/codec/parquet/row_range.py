@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hudi_core.codec.parquet.cuts import RowGroupCuts
-from hudi_core.codec.parquet.file import MOST_BYTES, ParquetBaseFile
+from hudi_core.codec.parquet.file import MOST_BYTES
+from hudi_core.codec.parquet.pieces import Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,31 +26,53 @@ class RowRange:
     first: int
     end: int
 
-    @property
-    def file(self) -> ParquetBaseFile:
-        return self.cuts.source.file
-
     def batches(
         self, names: Sequence[str], batch_rows: int, *, batch_bytes: int = MOST_BYTES
     ) -> Iterator[pa.RecordBatch]:
         """Yields the rows with the named top-level columns, in the file's order, as ParquetBaseFile.batches. Memory:
-        one batch, and the pages that hold it.
+        the stored pages that hold the rows, and a batch of each set of columns whose pages begin at the same rows.
+        Raises CorruptFileError where pages have fewer rows than their page index says.
         """
-        group = self.file.metadata.row_group(self.cuts.number)
-        row_bytes = max(1, group.total_byte_size // group.num_rows)
-        most = max(1, min(batch_rows, min(batch_bytes, MOST_BYTES) // row_bytes))
-        for first in range(self.first, self.end, most):
-            yield from self._joined(names, first, min(first + most, self.end))
-
-    def _joined(self, names: Sequence[str], first: int, end: int) -> Iterator[pa.RecordBatch]:
+        file = self.cuts.source.file
         alike: dict[tuple[int, int], list[str]] = defaultdict(list)
         for name in names:
-            alike[self.cuts.cover(self.file.leaves_of({name}), first, end)].append(name)
-        columns: dict[str, pa.ChunkedArray] = {}
-        for (begin, stop), read in alike.items():
-            with self.cuts.file(begin, stop, self.file.leaves_of(frozenset(read))) as pages:
-                rows = pa.Table.from_batches(pages.batches(read)).slice(first - begin, end - first)
-            columns |= dict(zip(rows.column_names, rows.columns, strict=True))
-        ordered = [name for name in self.file.schema.names if name in columns]
-        table = pa.table([columns[name] for name in ordered], names=ordered)
-        yield from table.combine_chunks().to_batches()
+            alike[self.cuts.cover(file.leaves_of({name}), self.first, self.end)].append(name)
+        ordered = [name for name in file.schema.names if name in set(names)]
+        with ExitStack() as stack:
+            streams = []
+            for (begin, stop), read in alike.items():
+                pages = stack.enter_context(Piece(self.cuts, begin, stop).file(file.leaves_of(frozenset(read))))
+                streams.append(_Stream(pages.batches(read, batch_rows, batch_bytes=batch_bytes), self.first - begin))
+            left = self.end - self.first
+            while left:
+                rows = min(left, *(stream.ready() for stream in streams))
+                if not rows:
+                    raise self.cuts.source.damaged(self.cuts.number, f"its pages lack {left} rows")
+                columns = {name: column for stream in streams for name, column in stream.take(rows).items()}
+                yield pa.RecordBatch.from_arrays([columns[name] for name in ordered], names=ordered)
+                left -= rows
+
+
+class _Stream:
+    """Batches of some columns, of which other numbers of rows are taken."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], skipped: int) -> None:
+        self._batches = batches
+        self._skipped = skipped
+        self._batch: pa.RecordBatch | None = None
+
+    def ready(self) -> int:
+        """Returns how many rows can be taken at once; 0 at the end."""
+        while self._batch is None or not self._batch.num_rows:
+            self._batch = next(self._batches, None)
+            if self._batch is None:
+                return 0
+            passed = min(self._skipped, self._batch.num_rows)
+            self._skipped -= passed
+            self._batch = self._batch.slice(passed)
+        return int(self._batch.num_rows)
+
+    def take(self, rows: int) -> dict[str, pa.Array]:
+        assert self._batch is not None
+        taken, self._batch = self._batch.slice(0, rows), self._batch.slice(rows)
+        return dict(zip(taken.schema.names, taken.columns, strict=True))

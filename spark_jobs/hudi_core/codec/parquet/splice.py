@@ -155,17 +155,19 @@ class RowGroupSource:
         return CorruptFileError(message, path=self.path, remedy="restore it, or roll back the commit that wrote it")
 
     def _read_index(self) -> tuple[int, bytes]:
-        """Returns the start and bytes of the page index of all chunks, between the last page and the footer."""
-        places = [
-            chunk[numbers[0]][1]
+        """Returns the start and bytes of the page index of all chunks. It lies between the last page and the footer."""
+        parts = [
+            (chunk[at][1], chunk[size][1])
             for group in self._groups
             for chunk in group[Group.columns][1].values
-            for numbers in (Chunk.column_index, Chunk.offset_index)
-            if chunk.get(numbers[0], (0, 0))[0] in INTEGERS
+            for at, size in (Chunk.column_index, Chunk.offset_index)
+            if chunk.get(at, (0, 0))[0] in INTEGERS and chunk.get(size, (0, 0))[0] in INTEGERS
         ]
-        start = min((place for place in places if 0 < place <= self._end), default=self._end)
-        self.file.limits.check(Limit.PARQUET_FOOTER, self._end - start, self.path, what="the page index")
-        return start, self.file.read_range(start, self._end - start)
+        inside = [(at, at + size) for at, size in parts if 0 < at <= at + size <= self._end]
+        start = min((at for at, _ in inside), default=self._end)
+        end = max((end for _, end in inside), default=self._end)
+        self.file.limits.check(Limit.PARQUET_FOOTER, end - start, self.path, what="the page index")
+        return start, self.file.read_range(start, end - start)
 
 
 def _is_same(schema: pq.ParquetSchema, other: pq.ParquetSchema) -> bool:

@@ -26,6 +26,7 @@ from hudi_core.codec.parquet.cuts import RowGroupCuts
 from hudi_core.codec.parquet.file import MOST_BYTES, ParquetBaseFile
 from hudi_core.codec.parquet.row_range import RowRange
 from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.thrift import TooManyValuesError
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.names import OPERATION, parse_base_file, places, spelled
 from hudi_core.storage.base import ByteRange, Storage
@@ -155,8 +156,8 @@ def _chosen_rows(
     groups = choice.row_groups(file.metadata)
     numbers = range(file.metadata.num_row_groups) if groups is None else groups
     large = [number for number in numbers if file.metadata.row_group(number).num_rows >= _FEW_ROWS]
-    source = RowGroupSource(file) if large and not file.hybrid_columns else None
-    if source is None or not source.is_believed:
+    source = _source_of(file) if large else None
+    if source is None:
         yield groups
         return
     leaves, whole = file.leaves_of(frozenset(names)), list[int]()
@@ -175,6 +176,15 @@ def _chosen_rows(
             yield RowRange(cuts, first, end)
     if whole:
         yield whole
+
+
+def _source_of(file: ParquetBaseFile) -> RowGroupSource | None:
+    """Returns the row groups of a file whose page index may be used; None for another file, which is read without."""
+    try:
+        source = RowGroupSource(file)
+    except TooManyValuesError:
+        return None
+    return source if source.is_believed and not file.hybrid_columns else None
 
 
 def _joined(ranges: Sequence[tuple[int, int]] | None) -> list[tuple[int, int]] | None:

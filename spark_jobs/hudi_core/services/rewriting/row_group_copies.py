@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.codec.parquet.cuts import Piece, RowGroupCuts
+from hudi_core.codec.parquet.cuts import RowGroupCuts
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import schema_of
+from hudi_core.codec.parquet.pieces import Piece
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
 from hudi_core.codec.parquet.thrift import TooManyValuesError

@@ -28,7 +28,7 @@ from hudi_core.view.file_group import DataFile
 from tests.support.bloom_filters import build
 from tests.support.memory_storage import MemoryStorage
 from tests.support.random_predicates import SCHEMA, predicates, rows
-from tests.support.slice_readers import made_up_spec
+from tests.support.slice_readers import RowGroups, made_up_spec
 from tests.support.table_configs import config_of
 
 FILE = DataFile("p", "f.parquet", 1)
@@ -95,9 +95,9 @@ def test_a_filter_without_a_type_code_is_a_simple_one() -> None:
 
 def test_row_groups_decide_too() -> None:
     storage = storage_with({})
-    assert not footer_may_match(storage, FILE, lambda metadata: [], None)
-    assert footer_may_match(storage, FILE, lambda metadata: [0], None)
-    assert footer_may_match(storage, FILE, lambda metadata: None, None)
+    assert not footer_may_match(storage, FILE, RowGroups([]), None)
+    assert footer_may_match(storage, FILE, RowGroups([0]), None)
+    assert footer_may_match(storage, FILE, RowGroups(None), None)
 
 
 def test_a_broken_filter_and_a_missing_file_are_errors() -> None:

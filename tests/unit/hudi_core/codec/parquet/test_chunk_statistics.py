@@ -16,7 +16,7 @@ from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import Bounds, Chunk, Column, schema_of
 from hudi_core.codec.parquet.page_index import PageBounds
 from hudi_core.codec.parquet.splice import RowGroupSource
-from hudi_core.codec.parquet.thrift import BINARY, I64, Struct
+from hudi_core.codec.parquet.thrift import BINARY, I64, LIST, TRUE, Struct, ThriftList
 
 
 def by_pages(values: list[Any], kind: pa.DataType, first: int, end: int) -> tuple[Struct | None, Struct]:
@@ -55,17 +55,40 @@ def test_bounds_of_pages_are_ordered_as_values(values: list[Any], kind: pa.DataT
 
 
 def test_long_texts_and_missing_bounds_are_no_values() -> None:
-    """parquet-mr cuts the bounds of pages at 64 bytes."""
-    assert by_pages(["a" * 64, "b", "c", "d"], pa.string(), 1, 2)[0] is not None
-    assert by_pages(["a" * 64, "b", "c", "d"], pa.string(), 0, 2)[0] is None
-    assert by_pages(["a" * 63, "b", "c", "d"], pa.string(), 0, 2)[0] is not None
+    """parquet-mr cuts the bounds of pages at 64 bytes, before a character that ends later."""
+    assert by_pages(["a" * 61, "b", "c", "d"], pa.string(), 1, 2)[0] is not None
+    assert by_pages(["a" * 61, "b", "c", "d"], pa.string(), 0, 2)[0] is None
+    assert by_pages(["a" * 60, "b", "c", "d"], pa.string(), 0, 2)[0] is not None
+    assert by_pages([b"a" * 100, b"b" * 100], pa.binary(100), 0, 1)[0] is not None
     column = schema_of(ParquetBaseFile(io.BytesIO(one_column()), "f").metadata).column(0)
     assert page_statistics({}, column, None, 0, 1) is None
 
 
-def one_column() -> bytes:
+def test_bounds_that_are_not_those_of_the_chunk_are_no_values() -> None:
+    """parquet.columnindex.truncate.length may be less."""
+    _, stored = by_pages(["abc", "b", "c", "d"], pa.string(), 0, 2)
+    column = schema_of(ParquetBaseFile(io.BytesIO(one_column("a")), "f").metadata).column(0)
+    pages = {2: [b"abc", b"c"], 3: [b"b", b"d"]}
+    for number, cut, is_known in ((2, b"abc", True), (2, b"ab", False), (3, b"e", False)):
+        changed = {**pages, number: [cut, *pages[number][1:]] if number == 2 else [b"b", cut]}
+        fields = {
+            1: (LIST, ThriftList(TRUE, [2, 2])),
+            **{at: (LIST, ThriftList(BINARY, values)) for at, values in changed.items()},
+            5: (LIST, ThriftList(I64, [0, 0])),
+        }
+        assert (page_statistics(stored, column, PageBounds(fields), 1, 2) is not None) == is_known
+
+
+def test_a_cut_bound_of_fixed_bytes_is_no_value() -> None:
+    column = schema_of(ParquetBaseFile(io.BytesIO(one_column(b"x" * 100, pa.binary(100))), "f").metadata).column(0)
+    bound = (LIST, ThriftList(BINARY, [b"x" * 64]))
+    fields = {1: (LIST, ThriftList(TRUE, [2])), 2: bound, 3: bound, 5: (LIST, ThriftList(I64, [0]))}
+    assert page_statistics({5: (BINARY, b"x" * 100)}, column, PageBounds(fields), 0, 1) is None
+
+
+def one_column(value: Any = 1, kind: pa.DataType | None = None) -> bytes:
     file = io.BytesIO()
-    pq.write_table(pa.table({"c": [1]}), file)
+    pq.write_table(pa.table({"c": pa.array([value], kind)}), file)
     return file.getvalue()
 
 
@@ -74,12 +97,29 @@ def test_pages_of_nulls_alone_have_no_bounds() -> None:
     assert statistics == {Bounds.nulls: (I64, 2)}
 
 
-def test_decoded_values_give_the_kinds_of_bounds_that_are_stored() -> None:
-    """NaN is the greatest value, as in files of ours."""
-    values = pa.table({"a": [1.0, math.nan, None], "b": ["x" * 80, "y", None]})
+@pytest.mark.parametrize("rows", [1, 2, 100])
+def test_decoded_values_give_the_kinds_of_bounds_that_are_stored(rows: int) -> None:
+    """NaN is the greatest value, as in files of ours. Batches are folded."""
+    values = pa.table({"a": [1.0, math.nan, None, -4.0], "b": ["x" * 80, "y", None, "z"], "n": [math.nan] * 4})
+    file = io.BytesIO()
+    pq.write_table(values, file)
+    schema = schema_of(ParquetBaseFile(file, "f").metadata)
     both = dict.fromkeys((1, 2, 5, 6), (BINARY, b""))
-    numbers = decoded_statistics(values, 0, both)
-    assert numbers.keys() == {1, 2, 3, 5, 6}
-    assert math.isnan(memoryview(numbers[5][1]).cast("d")[0])
-    texts = decoded_statistics(values, 1, {6: (BINARY, b"")})
-    assert texts == {3: (I64, 1), 6: (BINARY, b"x" * 80)}
+    stored = {0: both, 1: {6: (BINARY, b"")}, 2: both}
+    found = decoded_statistics(
+        values.to_batches(max_chunksize=rows), [schema.column(leaf) for leaf in range(3)], stored
+    )
+    assert found[0].keys() == {1, 2, 3, 5, 6}
+    assert math.isnan(memoryview(found[0][5][1]).cast("d")[0])
+    assert memoryview(found[0][6][1]).cast("d")[0] == -4.0
+    assert found[1] == {3: (I64, 1), 6: (BINARY, b"x" * 80)}
+    assert found[2] == {3: (I64, 0)}
+
+
+def test_values_whose_bounds_arrow_does_not_write_have_none() -> None:
+    values = pa.table({"b": ["x" * 5000, "y"]})
+    file = io.BytesIO()
+    pq.write_table(values, file)
+    column = schema_of(ParquetBaseFile(file, "f").metadata).column(0)
+    both = dict.fromkeys((5, 6), (BINARY, b""))
+    assert decoded_statistics(values.to_batches(max_chunksize=1), [column], {0: both}) == {0: {3: (I64, 0)}}

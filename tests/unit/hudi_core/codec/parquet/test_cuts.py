@@ -1,188 +1,74 @@
-"""A piece of a row group that is cut out has the rows, statistics and page index of these rows."""
+"""Where a row group can be cut, and by how many reads a piece comes."""
 
 from __future__ import annotations
 
 import io
-from collections import deque
-from collections.abc import Callable, Iterator
-from itertools import pairwise
-from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.codec.parquet.cuts import Piece, RowGroupCuts
+from hudi_core.codec.parquet import cuts as cuts_module
+from hudi_core.codec.parquet.cuts import RowGroupCuts
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.footer import Chunk, Location
-from hudi_core.codec.parquet.page_sink import ChunkBytes
-from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
-from hudi_core.codec.parquet.thrift import I64, encode_struct, read_struct
-from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
-from hudi_core.errors import CorruptFileError
-from tests.support.random_parquet import random_options, random_table, write
-from tests.support.tiers import tiered
+from hudi_core.codec.parquet.pieces import Piece
+from hudi_core.codec.parquet.splice import RowGroupSource
 
-BLOCK = 40
-"""Random files of a block; `make test` takes one block, `make conformance` 49 more."""
-CODECS = ["none", "snappy", "gzip", "zstd"]
+PAGED = {"write_page_index": True, "max_rows_per_page": 10, "write_batch_size": 10}
 
 
-def source_of(data: bytes) -> RowGroupSource:
-    return RowGroupSource(ParquetBaseFile(io.BytesIO(data), "source.parquet"))
+class ReadsFile(io.BytesIO):
+    """Counts its reads."""
+
+    reads = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.reads += 1
+        return super().read(size)
 
 
-def paged_file(random: Random, table: pa.Table, **options: Any) -> bytes:
-    """The table in row groups whose columns begin pages at the same rows."""
-    file = io.BytesIO()
-    rows = random.choice([1, 3, 10, 50])
-    chosen = {
-        **random_options(random, table),
-        "compression": random.choice(CODECS),
-        "data_page_size": random.choice([1 << 20, 1 << 20, 300]),
-        "max_rows_per_page": rows,
-        "write_batch_size": rows,
-        **options,
-    }
-    write(table, file, random, **chosen).close()
-    return file.getvalue()
-
-
-def pieces_of(random: Random, source: RowGroupSource) -> Iterator[tuple[RowGroupCuts, int, int]]:
-    """Every row group cut at random rows."""
-    for number in range(source.file.metadata.num_row_groups):
-        cuts = RowGroupCuts(source, number, range(len(source.column_chunks(number))), all_read=random.random() < 0.7)
-        rows = cuts.rows.tolist()
-        chosen = [0, *sorted(random.sample(rows[1:-1], min(len(rows) - 2, random.randrange(5)))), rows[-1]]
-        for first, end in pairwise(chosen):
-            if end > first:
-                yield cuts, first, end
-
-
-def bounds(metadata: pq.FileMetaData) -> list[tuple[Any, ...]]:
-    """Least, greatest and count of nulls of each chunk."""
-    found: list[tuple[Any, ...]] = []
-    for number in range(metadata.num_row_groups):
-        for place in range(metadata.num_columns):
-            chunk = metadata.row_group(number).column(place)
-            stored = chunk.statistics if chunk.is_stats_set else None
-            if stored is None:
-                found.append((None,))
-            elif stored.has_min_max:
-                found.append((stored.min_raw, stored.max_raw, stored.null_count))
-            else:
-                found.append((None, None, stored.null_count))
-    return found
-
-
-@pytest.mark.parametrize("block", tiered(range(50), [0]))
-def test_random_pieces_are_copied_and_decoded(block: int) -> None:
-    """Every type, encoding, codec, page version, page index or none: pieces copied, and pieces decoded and written, in
-    turns. The statistics are those of the rows.
-    """
-    cut = unreadable = 0
-    for seed in range(block * BLOCK, (block + 1) * BLOCK):
-        random = Random(seed)
-        table = random_table(random)
-        data = paged_file(random, table)
-        try:
-            whole = pq.read_table(io.BytesIO(data))
-        except (OSError, pa.ArrowInvalid):
-            unreadable += 1  # Arrow writes lists in pages of some bytes so that it cannot read them itself
-            continue
-        source = source_of(data)
-        assert source.refusal(table.schema) is None
-        out, again = io.BytesIO(), io.BytesIO()
-        writer = BaseFileWriter(out, table.schema, path="target.parquet", style=ParquetStyle(codec="GZIP"))
-        judge = pq.ParquetWriter(again, table.schema, store_schema=False)
-        first_row = 0
-        for cuts, first, end in pieces_of(random, source):
-            rows = whole.slice(first_row, end - first).cast(table.schema)
-            first_row += end - first
-            cut += end - first < cuts.num_rows
-            if len(cuts.rows) == 2:
-                writer.copy(WholeRowGroup(source, cuts.number), {})
-            else:
-                piece = Piece(cuts, first, end)
-                with piece.file() as file:
-                    decoded = pa.Table.from_batches(file.batches(), schema=table.schema)
-                assert decoded.equals(rows), seed
-                writer.copy(piece, {})
-            judge.write_table(rows, row_group_size=max(1, rows.num_rows))
-        assert first_row == whole.num_rows
-        writer.close({})
-        judge.close()
-        read = pq.ParquetFile(io.BytesIO(out.getvalue()), page_checksum_verification=True)
-        assert read.read().cast(table.schema).equals(whole.cast(table.schema)), seed
-        if whole.num_rows:
-            expected = bounds(pq.ParquetFile(io.BytesIO(again.getvalue())).metadata)
-            found = bounds(read.metadata)
-            assert all(one == due or one == (None,) for one, due in zip(found, expected, strict=True)), seed
-        once_more = source_of(out.getvalue())
-        target = io.BytesIO()
-        writer = BaseFileWriter(target, table.schema, path="again.parquet", style=ParquetStyle(codec="GZIP"))
-        for number in range(once_more.file.metadata.num_row_groups):
-            writer.copy(WholeRowGroup(once_more, number), {})
-        writer.close({})
-        assert pq.read_table(io.BytesIO(target.getvalue())).equals(read.read()), seed
-    assert cut > BLOCK / 4
-    assert unreadable < BLOCK / 5
-
-
-PAGED = {"write_page_index": True, "max_rows_per_page": 10, "write_batch_size": 10, "write_page_checksum": False}
-
-
-def with_first_rows(leaf: int, change: Callable[[list[int]], list[int]], **options: Any) -> RowGroupSource:
-    """A file whose page index says other rows of one column."""
-    table = pa.table({"n": range(40), "list": [[row] * (row % 3) for row in range(40)]})
-    file = io.BytesIO()
+def source_of(table: pa.Table, **options: Any) -> tuple[RowGroupSource, ReadsFile]:
+    file = ReadsFile()
     pq.write_table(table, file, store_schema=False, **{**PAGED, **options})
-    source = source_of(file.getvalue())
-    index = source.part(source.column_chunks(0)[leaf], Chunk.offset_index)
-    fields, _ = read_struct(index)
-    locations = fields[1][1].values
-    for location, row in zip(locations, change([one[Location.first_row][1] for one in locations]), strict=True):
-        location[Location.first_row] = (I64, row)
-    changed = encode_struct(fields)
-    assert len(changed) == len(index)
-    return source_of(file.getvalue().replace(index, changed))
-
-
-@pytest.mark.parametrize("leaf", [0, 1])
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_a_page_index_that_says_other_rows_is_refused(leaf: int, version: str) -> None:
-    """Of pages of lists in version 1 only Arrow knows the rows: a piece with too few is refused."""
-    source = with_first_rows(leaf, lambda rows: [rows[0], rows[1] + 1, *rows[2:]], data_page_version=version)
-    cuts = RowGroupCuts(source, 0, [leaf], all_read=True)
-    pieces = [Piece(cuts, first, end) for first, end in pairwise(cuts.rows.tolist())]
-    assert len(pieces) == 4
-    other = {("list.list.element" if leaf == 0 else "n"): ChunkBytes({}, b"", 0)}
-    with pytest.raises(CorruptFileError, match=r"row group 0.* rows") as caught:
-        deque(chunk for piece in pieces for chunk in piece.chunks(other))
-    assert caught.value.path == "source.parquet"
-
-
-def test_pages_by_codes_without_a_dictionary_are_refused() -> None:
-    table = pa.table({"n": ["a", "b"] * 20})
-    file = io.BytesIO()
-    pq.write_table(table, file, store_schema=False, **PAGED)
-    source = source_of(file.getvalue())
-    (chunk,) = source.column_chunks(0)
-    begin, _ = source.extent(chunk[Chunk.metadata][1])
-    data = bytearray(file.getvalue())
-    # The dictionary's type: a data page.
-    assert data[begin + 1] == 4
-    data[begin + 1] = 0
-    cuts = RowGroupCuts(source_of(bytes(data)), 0, [0], all_read=False)
-    with pytest.raises(CorruptFileError, match="row group 0"):
-        list(Piece(cuts, 10, 20).chunks({}))
+    return RowGroupSource(ParquetBaseFile(file, "source.parquet")), file
 
 
 def test_a_row_group_whose_pages_nothing_places_is_whole() -> None:
-    table = pa.table({"n": [[row] for row in range(40)]})
-    file = io.BytesIO()
-    pq.write_table(table, file, store_schema=False, **{**PAGED, "write_page_index": False})
-    cuts = RowGroupCuts(source_of(file.getvalue()), 0, [0], all_read=True)
+    source, _ = source_of(pa.table({"n": [[row] for row in range(40)]}), write_page_index=False)
+    cuts = RowGroupCuts(source, 0, [0], all_read=True)
     assert not cuts.is_known
     assert cuts.rows.tolist() == [0, 40]
+
+
+def test_without_an_index_headers_are_read_if_all_is_read() -> None:
+    table = pa.table({"n": range(40)})
+    for all_read in (True, False):
+        source, _ = source_of(table, write_page_index=False)
+        assert RowGroupCuts(source, 0, [0], all_read=all_read).is_known == all_read
+
+
+def test_rows_at_which_some_columns_can_be_cut() -> None:
+    table = pa.table({"n": range(40), "wide": ["x" * 100] * 40})
+    source, _ = source_of(table, use_dictionary=False, data_page_size=2000, write_batch_size=5)
+    cuts = RowGroupCuts(source, 0, [0, 1], all_read=False)
+    assert 2 < len(cuts.rows) <= 5
+    assert cuts.cover([0], 12, 25) == (10, 30)
+    begin, stop = cuts.cover([0, 1], 12, 25)
+    assert {begin, stop} <= {*cuts.rows.tolist()}
+    assert begin <= 12 < 25 <= stop
+
+
+@pytest.mark.parametrize("most", [1 << 20, 2000])
+def test_pieces_come_by_few_reads(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row group that fits is read once. Of another, each column of a piece is read, if nothing lies together."""
+    table = pa.table({f"c{number}": [f"{row:04}" for row in range(200)] for number in range(10)})
+    source, file = source_of(table, use_dictionary=False, compression="none")
+    monkeypatch.setattr(cuts_module, "_WHOLE", most)
+    monkeypatch.setattr(cuts_module, "_GAP", 10 if most == 2000 else 1 << 20)
+    cuts = RowGroupCuts(source, 0, range(10), all_read=True)
+    before = file.reads
+    for first, end in ((0, 10), (10, 20), (100, 110)):
+        with Piece(cuts, first, end).file() as piece:
+            assert pa.Table.from_batches(piece.batches()).equals(table.slice(first, end - first))
+    assert file.reads - before == (1 if most > 2000 else 30)

@@ -44,3 +44,15 @@ def test_any_rows_of_any_columns_in_any_batches() -> None:
         ordered = [name for name in TABLE.column_names if name in names]
         found = pa.Table.from_batches(rows)
         assert found.cast(TABLE.select(ordered).schema).equals(TABLE.select(ordered).slice(first, end - first)), seed
+
+
+def test_repeated_long_texts_are_read_in_batches_of_the_bytes_asked_for() -> None:
+    """A dictionary has each text once: its pages say nothing of the bytes of rows."""
+    texts = pa.array([f"{row % 4}" * 10_000 for row in range(2_000)])
+    file = io.BytesIO()
+    pages = {"write_page_index": True, "max_rows_per_page": 500, "write_batch_size": 100}
+    pq.write_table(pa.table({"text": texts, "n": range(2_000)}), file, store_schema=False, **pages)
+    cuts = RowGroupCuts(RowGroupSource(ParquetBaseFile(file, "f")), 0, [0, 1], all_read=False)
+    batches = list(RowRange(cuts, 250, 1_750).batches(["text", "n"], 1 << 16, batch_bytes=1 << 20))
+    assert max(batch.nbytes for batch in batches) < 1 << 21
+    assert [row for batch in batches for row in batch.column(1).to_pylist()] == list(range(250, 1_750))

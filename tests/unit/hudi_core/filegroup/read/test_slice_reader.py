@@ -9,7 +9,7 @@ import json
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
 from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.codec.log.delete_columns import delete_columns
-from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
 from hudi_core.expr.bind import bind
@@ -47,7 +46,7 @@ from tests.support.dropped_columns import name_dropped
 from tests.support.golden_data import GoldenCase
 from tests.support.log_files import deletes
 from tests.support.rows import assert_same_rows
-from tests.support.slice_readers import opened, rows
+from tests.support.slice_readers import RowGroups, opened, rows
 from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
@@ -147,21 +146,6 @@ def test_commit_times_keep_the_rows_of_these_commits(golden: Golden) -> None:
     bare, more = opened(golden("9", "no_meta_fields_cow").table, commit_times=times)
     with pytest.raises(UnsupportedError, match=r"no _hoodie_ columns"):
         rows(bare, more)
-
-
-@dataclass
-class RowGroups:
-    """A choice of row groups alone."""
-
-    numbers: list[int] | None
-    requested: list[int] = field(default_factory=list)
-
-    def row_groups(self, metadata: pq.FileMetaData) -> list[int] | None:
-        self.requested.append(metadata.num_row_groups)
-        return self.numbers
-
-    def rows(self, source: RowGroupSource, number: int) -> None:
-        return None
 
 
 def test_row_groups_are_chosen_where_there_are_no_logs(golden: Golden) -> None:

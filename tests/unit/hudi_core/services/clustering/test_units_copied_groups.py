@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -13,6 +13,7 @@ import pytest
 
 from hudi_core.codec.bloom import MAX_KEY, MIN_KEY, BloomFilter, filter_in_footer
 from hudi_core.codec.parquet import writer
+from hudi_core.codec.parquet.splice import WholeRowGroup
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.model.names import RECORD_KEY
@@ -51,9 +52,9 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     copy = writer.BaseFileWriter.copy
 
-    def counted(self: writer.BaseFileWriter, source: object, number: int, values: object) -> None:
-        found.append(number)
-        copy(self, source, number, values)  # type: ignore[arg-type]
+    def counted(self: writer.BaseFileWriter, rows: WholeRowGroup, values: Mapping[str, pa.Array]) -> None:
+        found.append(rows.number)
+        copy(self, rows, values)
 
     monkeypatch.setattr(writer.BaseFileWriter, "copy", counted)
     return found
