@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from benchmarks.compaction import code
 from benchmarks.measure import Cost, machine, middle, run_whole_process, store
+from benchmarks.metadata import load
 from benchmarks.metadata_tables import DATASETS, Dataset, make_listing, new_table
 from benchmarks.service_tables import add_logs, single_slices, to_version_9
 from benchmarks.table_copies import cache, on_a_copy
@@ -128,7 +129,7 @@ def dataset_table(service: str, dataset: Dataset) -> Path:
 
 
 def growth(case: str, share: float, runs: int) -> dict[str, Any]:
-    """The medians of our plans over a share of dataset E."""
+    """The medians of our plans over a share of dataset E, with the machine's load, for reading wall times."""
     service, options = ON_DATASETS[case]
     dataset = DATASETS["E"] if share >= 1 else DATASETS["E"].scaled(share)
     given = [word for pair in options.items() for word in ("--option", "=".join(pair))]
@@ -139,7 +140,8 @@ def growth(case: str, share: float, runs: int) -> dict[str, Any]:
 
     table = dataset_table(service, dataset)
     costs = [on_a_copy(table, plan, lambda copy: None)[0] for _ in range(runs)]
-    return {"files": dataset.files, "partitions": dataset.partitions, "runs": runs, **middle(costs).as_json()}
+    size = {"files": dataset.files, "partitions": dataset.partitions, "runs": runs, "load": load()}
+    return {**size, **middle(costs).as_json()}
 
 
 def _groups_of(table: Path, service: str) -> Counter[int]:
