@@ -118,7 +118,7 @@ def _job() -> Callable[[str, str], int]:
     from hudi_core.transaction.instant_generator import InstantClock
 
     class Local(LocalEngine):
-        def __init__(self, *_: object) -> None:
+        def __init__(self, *_: object, **__: object) -> None:
             super().__init__(2)
 
         def __enter__(self) -> Local:

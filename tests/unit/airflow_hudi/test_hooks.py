@@ -210,6 +210,7 @@ def test_instants_of_others_are_seen_past_the_file_systems_cache(
     attach("s3", conn_id="store", fs=shared)
     reader = connect(monkeypatch, host=f"s3://{name}", extra={"storage_conn_id": "store"}).timeline("trips")
     assert len(reader.load()) == 1
+    shared.ls(f"{name}/trips/.hoodie")
     key = "trips/.hoodie/20260102000000000.compaction.requested"
     boto3.client("s3", endpoint_url=endpoint).put_object(Bucket=name, Key=key, Body=b"x")
     assert len(shared.ls(f"{name}/trips/.hoodie")) < 5, "the cache is not in the way, so this test proves nothing"
