@@ -39,7 +39,7 @@ demo-up: $(VENV)/.done ## Airflow's UI in the background, with a Hudi table and 
 demo-down: $(VENV)/.done ## stop what demo-up started, remove what it made
 	@$(BIN)/python -m demo.up down
 
-test: $(VENV)/.done lint ## every test; what CI runs
+test: $(VENV)/.done ## lint and every test; what CI runs
 	@bash tests/run.sh
 
 test-fast: $(VENV)/.done ## the unit tests that take no second and need no Spark and no Airflow

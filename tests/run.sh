@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of `make test`: ten parts in a queue, four at a time, so that the machine is not idle while one part waits.
+# What `make test` runs: lint and ten parts of the tests in a queue, four at a time, so that no core waits for one part.
 # The two longest go first, and the others give way to them. The unit tests of hudi_core and hudi_health that are not
 # slow run under coverage, all others without it. A skipped test is a failure: a missing part gets installed, not passed
 # over. Markers name the other tiers (docs/internals/testing.md).
@@ -19,8 +19,9 @@ part() { # name, options and paths
     inside) niceness=0 chosen="not slow and $chosen" ;;
     slow) chosen="slow and $chosen" ;;
     esac
-    { time nice -n "$niceness" pytest -q -m "$chosen" --durations=8 --basetemp="$TMPDIR/$name" \
-        --junitxml="$scratch/$name.xml" "$@" >"$scratch/$name.log" 2>&1; } 2>"$scratch/$name.time"
+    set -- pytest -q -m "$chosen" --durations=8 --basetemp="$TMPDIR/$name" --junitxml="$scratch/$name.xml" "$@"
+    [ "$name" != lint ] || set -- make lint
+    { time nice -n "$niceness" "$@" >"$scratch/$name.log" 2>&1; } 2>"$scratch/$name.time"
     code=$?
     awk -v name="$name" '{printf "== %s, %d s, %d s of CPU\n", name, $1, $2 + $3}' "$scratch/$name.time"
     cat "$scratch/$name.log"
@@ -34,6 +35,7 @@ export elsewhere
 xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'
 torture tests/torture
 inside -p tests.support.coverage_plugin tests/unit/hudi_core tests/unit/hudi_health
+lint
 interop tests/interop
 contract tests/contract
 others tests $elsewhere

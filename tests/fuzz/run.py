@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.fuzz.target import target_of
 
-DEFAULT_INPUTS = 500
+DEFAULT_INPUTS = 300
 VARIABLE = "AIRFLOW_HUDI_FUZZ_INPUTS"
 PIECE = 20_000
 """Inputs of one process: a leak shows within them, and a crash loses no more than them."""

@@ -1,6 +1,6 @@
 """Damaged and hostile bytes: every codec answers with a typed error that names the file, in bounded time and memory.
 
-`make test` runs 500 inputs a codec, `make soak` 200,000 (AIRFLOW_HUDI_FUZZ_INPUTS). A failure's input is made again
+`make test` runs 300 inputs a codec, `make soak` 200,000 (AIRFLOW_HUDI_FUZZ_INPUTS). A failure's input is made again
 by `tests.fuzz.worker.input_of(name, seed, index, seeds)`.
 """
 
