@@ -24,11 +24,8 @@ class _HiddenFinder(Loader):
     ) -> ModuleSpec | None:
         return ModuleSpec(name, cls()) if name == _NAME else None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        raise ModuleNotFoundError(f"{spec.name} is hidden", name=spec.name)
-
     def exec_module(self, module: ModuleType) -> None:
-        raise NotImplementedError
+        raise ModuleNotFoundError(f"{_NAME} is hidden", name=_NAME)
 
 
 def hide_pandas() -> None:

@@ -90,8 +90,8 @@ class _ByRanges:
                 pages = page_ranges(bounds, places, metadata, place, stored, rows)
             except struct.error as error:
                 raise ValueError(f"a bound in its page index is no value: {error}") from error
-        found = None if pages is None else column_range(pages, column, kind, self.bound.schema)
-        return None if found is None else (places.first_rows, found)
+        ranges = None if pages is None else column_range(pages, column, kind, self.bound.schema)
+        return None if ranges is None else (places.first_rows, ranges)
 
 
 def _runs(mask: NDArray[np.bool_], ends: NDArray[np.int64]) -> list[tuple[int, int]]:

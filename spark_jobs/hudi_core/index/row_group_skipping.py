@@ -66,9 +66,9 @@ def footer_ranges(
         if path is None or path[0] in hybrid:
             continue
         chunks = chunk_ranges(metadata, leaves[path], type_at(schema, path))
-        found = None if chunks is None else column_range(chunks, column, kind, rows)
-        if found is not None:
-            ranges[column] = found
+        in_query = None if chunks is None else column_range(chunks, column, kind, rows)
+        if in_query is not None:
+            ranges[column] = in_query
     return ranges
 
 

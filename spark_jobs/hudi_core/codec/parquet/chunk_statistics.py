@@ -68,13 +68,13 @@ def decoded_statistics(
     kinds of bounds in `stored`. `columns` are all leaves. NaN is the greatest value, as in files of ours. Memory: a
     batch, and a file of it.
     """
-    found = {leaf: _Folded(columns[leaf]) for leaf in stored}
+    by_leaf = {leaf: _Folded(columns[leaf]) for leaf in stored}
     for batch in batches:
         table = pa.Table.from_batches([batch])
         chunks, with_nan = _written_chunks(table), leaves_with_nan(table)
-        for leaf, folded in found.items():
+        for leaf, folded in by_leaf.items():
             folded.add(chunks[leaf][Chunk.metadata][1], has_nan=leaf in with_nan)
-    return {leaf: folded.statistics(stored[leaf]) for leaf, folded in found.items()}
+    return {leaf: folded.statistics(stored[leaf]) for leaf, folded in by_leaf.items()}
 
 
 def _written_chunks(table: pa.Table) -> list[Struct]:

@@ -78,6 +78,8 @@ class RowGroupCuts:
         self.chunks = source.column_chunks(number)
         self._all_read = all_read
         self._read: list[tuple[int, bytes]] = []
+        self._bounds: dict[int, PageBounds | None] = {}
+        """Read once for all pieces."""
         with source.naming(number):
             self._places = {place: self._places_of(place) for place in columns}
 
@@ -110,8 +112,8 @@ class RowGroupCuts:
     def stored_bytes(self, first: int, end: int) -> tuple[int, int]:
         """Returns the bytes of the pages of a piece, and those of the dictionaries, which each piece has."""
         pages = dictionaries = 0
-        for place, places in self._places.items():
-            assert places is not None
+        for place in self.columns:
+            places = self.places(place)
             low, high = places.run(first, end)
             pages += int(places.sizes[low:high].sum())
             dictionaries += int(places.offsets[0]) - self._begin(place)
@@ -136,8 +138,7 @@ class RowGroupCuts:
 
     def _extents(self, place: int, first: int, end: int) -> Iterator[tuple[int, int]]:
         """Yields where the dictionary of a column and its pages of a piece lie, and their bytes."""
-        places, begin = self._places[place], self._begin(place)
-        assert places is not None
+        places, begin = self.places(place), self._begin(place)
         low, high = places.run(first, end)
         if begin < places.offsets[0]:
             yield begin, int(places.offsets[0]) - begin
@@ -180,8 +181,7 @@ class RowGroupCuts:
 
     def cut(self, place: int, first: int, end: int) -> CutChunk:
         """Returns the chunk of a piece. Raises ValueError for pages that do not have the rows of the piece."""
-        places = self._places[place]
-        assert places is not None
+        places = self.places(place)
         low, high = places.run(first, end)
         begin = int(places.offsets[low])
         data = self._bytes(begin, int(places.offsets[high - 1] + places.sizes[high - 1]))
@@ -217,15 +217,16 @@ class RowGroupCuts:
         if any(page.is_dictionary for page in pages):
             raise ValueError("it has a dictionary among its pages")
         for page, due in zip(pages, rows, strict=True):
-            found = page.values if is_flat else due if page.rows is None else page.rows
-            if found != due:
-                raise ValueError(f"a page has {found} rows, and its page index says {due}")
+            rows_there = page.values if is_flat else due if page.rows is None else page.rows
+            if rows_there != due:
+                raise ValueError(f"a page has {rows_there} rows, and its page index says {due}")
 
     def bounds(self, place: int) -> PageBounds | None:
         """Returns the bounds of a column's pages, if they are known."""
-        places = self._places[place]
-        assert places is not None
-        return PageBounds.of(self.source.part(self.chunks[place], Chunk.column_index), len(places.offsets))
+        if place not in self._bounds:
+            column_index = self.source.part(self.chunks[place], Chunk.column_index)
+            self._bounds[place] = PageBounds.of(column_index, len(self.places(place).offsets))
+        return self._bounds[place]
 
 
 def _page_counts(pages: list[StoredPage]) -> tuple[int, ThriftList]:

@@ -97,7 +97,7 @@ class Piece:
         bounds of pages may not be values.
         """
         cuts = self.cuts
-        found: dict[int, Struct] = {}
+        by_place: dict[int, Struct] = {}
         unknown: dict[int, Struct] = {}
         for place in columns:
             stored: Struct = cuts.inner(place).get(Column.statistics, (STRUCT, {}))[1]
@@ -106,7 +106,7 @@ class Piece:
             if stored and statistics is None:
                 unknown[place] = stored
             elif stored and statistics is not None:
-                found[place] = statistics
+                by_place[place] = statistics
         if unknown:
             tops = {cuts.tops[place] for place in unknown}
             leaves = [leaf for leaf in cuts.columns if cuts.tops[leaf] in tops]
@@ -117,8 +117,8 @@ class Piece:
                     schema,
                     {leaves.index(place): stored for place, stored in unknown.items()},
                 )
-            found |= {leaves[number]: statistics for number, statistics in decoded.items()}
-        return found
+            by_place |= {leaves[number]: statistics for number, statistics in decoded.items()}
+        return by_place
 
     def _with_index(self, place: int, cut: CutChunk, statistics: Struct | None) -> ChunkBytes:
         bounds = self.cuts.bounds(place)

@@ -1,6 +1,6 @@
 """Reads some rows of a row group: of each column, only the pages that hold them.
 
-Columns whose pages begin at the same rows are read as one file in memory (cuts.py). Others are read apart, and their
+Columns whose pages begin at the same rows are read as one file in memory (pieces.py). Others are read apart, and their
 rows joined: parquet-mr begins pages of `_hoodie_file_name`, of one value in a file, at rows of their own.
 """
 
@@ -43,14 +43,14 @@ class RowRange:
             for (begin, stop), read in alike.items():
                 pages = stack.enter_context(Piece(self.cuts, begin, stop).file(file.leaves_of(frozenset(read))))
                 streams.append(_Stream(pages.batches(read, batch_rows, batch_bytes=batch_bytes), self.first - begin))
-            left = self.end - self.first
-            while left:
-                rows = min(left, *(stream.ready() for stream in streams))
+            missing = self.end - self.first
+            while missing:
+                rows = min(missing, *(stream.ready() for stream in streams))
                 if not rows:
-                    raise self.cuts.source.damaged(self.cuts.number, f"its pages lack {left} rows")
+                    raise self.cuts.source.damaged(self.cuts.number, f"its pages lack {missing} rows")
                 columns = {name: column for stream in streams for name, column in stream.take(rows).items()}
                 yield pa.RecordBatch.from_arrays([columns[name] for name in ordered], names=ordered)
-                left -= rows
+                missing -= rows
 
 
 class _Stream:

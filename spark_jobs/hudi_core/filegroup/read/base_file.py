@@ -162,18 +162,14 @@ def _chosen_rows(
         return
     leaves, whole = file.leaves_of(frozenset(names)), list[int]()
     for number in numbers:
-        ranges = _joined(choice.rows(source, number)) if number in large else None
-        cuts = None
-        if ranges is not None and 2 * sum(end - first for first, end in ranges) <= source.num_rows(number):
-            cuts = RowGroupCuts(source, number, leaves, all_read=False)
-        if cuts is None or ranges is None or not cuts.is_known:
+        rows = _rows_of_pages(source, number, leaves, choice) if number in large else None
+        if rows is None:
             whole.append(number)
             continue
         if whole:
             yield whole
             whole = []
-        for first, end in ranges:
-            yield RowRange(cuts, first, end)
+        yield from rows
     if whole:
         yield whole
 
@@ -187,10 +183,20 @@ def _source_of(file: ParquetBaseFile) -> RowGroupSource | None:
     return source if source.is_believed and not file.hybrid_columns else None
 
 
-def _joined(ranges: Sequence[tuple[int, int]] | None) -> list[tuple[int, int]] | None:
-    """Returns the ranges with those joined that lie less than a page apart: they may lie in the same pages."""
-    if ranges is None:
+def _rows_of_pages(
+    source: RowGroupSource, number: int, leaves: Sequence[int], choice: RowChoice
+) -> list[RowRange] | None:
+    """Returns the rows of a row group that are read by pages; None where all are read."""
+    chosen = choice.rows(source, number)
+    ranges = None if chosen is None else _joined(chosen)
+    if ranges is None or 2 * sum(end - first for first, end in ranges) > source.num_rows(number):
         return None
+    cuts = RowGroupCuts(source, number, leaves, all_read=False)
+    return [RowRange(cuts, first, end) for first, end in ranges] if cuts.is_known else None
+
+
+def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Returns the ranges with those joined that lie less than a page apart: they may lie in the same pages."""
     joined: list[tuple[int, int]] = []
     for first, end in ranges:
         if joined and first - joined[-1][1] < _PAGE_ROWS:
