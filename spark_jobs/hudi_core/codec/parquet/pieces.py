@@ -45,6 +45,8 @@ class Piece:
         cuts.prepare(self.first, self.end, copied)
         self._check_lists()
         with cuts.source.naming(cuts.number):
+            for place, chunk in enumerate(cuts.chunks):
+                cuts.source.check_values(cuts.number, cuts.schema.column(place), chunk)
             statistics = self._statistics(copied)
         for place, path in enumerate(paths):
             if path in replaced:

@@ -126,10 +126,15 @@ class RowGroupSource:
         """Returns the ColumnMetaData of the column `path`. Raises ValueError for another column's."""
         if {Chunk.file_path, Chunk.crypto, Chunk.encrypted} & chunk.keys():
             raise ValueError("it is in another file, or encrypted")
-        inner: Struct = chunk[Chunk.metadata][1]
-        if b".".join(inner[Column.path][1].values).decode() != path:
-            raise ValueError("it is not that of the schema")
-        return inner
+        return _named(chunk, path)
+
+    def check_values(self, number: int, column: pq.ColumnSchema, chunk: Struct) -> None:
+        """Raises ValueError for a chunk of another column, or without a value for each row: Arrow would read no such
+        row group whole. Also of a column that is replaced.
+        """
+        inner, rows = _named(chunk, column.path), self.num_rows(number)
+        if column.max_repetition_level == 0 and inner[Column.num_values][1] != rows:
+            raise ValueError(f"it has {inner[Column.num_values][1]} values, and the row group {rows} rows")
 
     def extent(self, inner: Struct) -> tuple[int, int]:
         """Returns where a column chunk begins in the file, and its bytes. Raises ValueError outside of the file."""
@@ -170,6 +175,13 @@ class RowGroupSource:
         return start, self.file.read_range(start, end - start)
 
 
+def _named(chunk: Struct, path: str) -> Struct:
+    inner: Struct = chunk[Chunk.metadata][1]
+    if b".".join(inner[Column.path][1].values).decode() != path:
+        raise ValueError("it is not that of the schema")
+    return inner
+
+
 def _is_same(schema: pq.ParquetSchema, other: pq.ParquetSchema) -> bool:
     """Whether two schemas say the same of each column, in types of either form (ConvertedType, LogicalType). Arrow
     compares leaves; their paths and Arrow's own types show what is around them. To Arrow, a type that is encoded
@@ -207,6 +219,7 @@ class WholeRowGroup:
             column = schema.column(place)
             with self.source.naming(self.number):
                 if self.num_rows:
+                    self.source.check_values(self.number, column, chunk)
                     yield replaced[column.path] if column.path in replaced else self._read(chunk, column)
                 elif values := chunk[Chunk.metadata][1][Column.num_values][1]:
                     raise ValueError(f"it has {values} values, and the row group 0 rows")
@@ -214,8 +227,6 @@ class WholeRowGroup:
     def _read(self, chunk: Struct, column: pq.ColumnSchema) -> ChunkBytes:
         source, inner = self.source, self.source.metadata_of(chunk, column.path)
         num_values = integer(inner, Column.num_values)
-        if column.max_repetition_level == 0 and num_values != self.num_rows:
-            raise ValueError(f"it has {num_values} values, and the row group {self.num_rows} rows")
         begin, size = source.extent(inner)
         data = source.file.read_range(begin, size)
         pages = [page for page in stored_pages(data) if not page.is_dictionary]

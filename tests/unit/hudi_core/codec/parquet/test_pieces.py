@@ -15,7 +15,7 @@ import pytest
 
 from hudi_core.codec.parquet.cuts import RowGroupCuts
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.footer import Chunk, Location
+from hudi_core.codec.parquet.footer import Chunk, Column, File, Group, Location, footer_bytes, with_number
 from hudi_core.codec.parquet.page_sink import ChunkBytes
 from hudi_core.codec.parquet.pieces import Piece
 from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
@@ -195,3 +195,23 @@ def test_pages_by_codes_without_a_dictionary_are_refused() -> None:
     cuts = RowGroupCuts(source_of(bytes(data)), 0, [0], all_read=False)
     with pytest.raises(CorruptFileError, match="row group 0"):
         list(Piece(cuts, 10, 20).chunks({}))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_replaced_column_without_a_value_for_each_row_is_refused(whole: bool) -> None:
+    """Found by the fuzzer: Arrow reads no row of such a row group, and the copy would have all."""
+    table = pa.table({"n": range(40), "name": ["x"] * 40})
+    file = io.BytesIO()
+    pq.write_table(table, file, store_schema=False, **PAGED)
+    data = file.getvalue()
+    footer = footer_bytes(data)
+    fields, _ = read_struct(footer)
+    with_number(
+        fields[File.row_groups][1].values[0][Group.columns][1].values[1][Chunk.metadata][1], Column.num_values, -64
+    )
+    changed = encode_struct(fields)
+    source = source_of(data[: -8 - len(footer)] + changed + len(changed).to_bytes(4, "little") + b"PAR1")
+    rows = WholeRowGroup(source, 0) if whole else Piece(RowGroupCuts(source, 0, [0], all_read=True), 0, 10)
+    writer = BaseFileWriter(io.BytesIO(), table.schema, path="target.parquet")
+    with pytest.raises(CorruptFileError, match="-64 values"):
+        writer.copy(rows, {"name": pa.array(["y"] * rows.num_rows)})
