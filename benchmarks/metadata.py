@@ -186,7 +186,7 @@ def column_ranges(run: Run, scale: float) -> dict[str, Any]:
 
 
 def containers(run: Run, scale: float) -> dict[str, Any]:
-    """The same records in an HFile and in Parquet (docs/internals/hfile-or-parquet.md)."""
+    """The same records in an HFile and in Parquet (docs/internals/benchmarks.md)."""
     size = asdict(STATISTICS if scale >= 1 else STATISTICS.scaled(scale))
     folder = run.scratch / "containers"
     made = run.ours("containers", folder, **size)

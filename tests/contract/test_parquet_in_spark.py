@@ -1,5 +1,5 @@
-"""What Spark's own readers, without Hudi, make of base files of ours: NaN, and dates and timestamps of old; and what we
-make of files that Spark marks as in the hybrid calendar.
+"""What Spark's own readers, without Hudi, make of base files of ours: NaN, dates and timestamps of old, and pieces of
+random files; and what we make of files that Spark marks as in the hybrid calendar.
 """
 
 from __future__ import annotations
@@ -8,15 +8,20 @@ import datetime as dt
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import SPARK_VERSION, proleptic_version
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.errors import UnsupportedError
+from tests.support.random_parquet import random_table
+from tests.support.random_pieces import BLOCK, copied, paged_file, source_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -43,6 +48,13 @@ class Session:
         for name in self._set:
             self.spark.conf.unset(name)
 
+    def rows(self, path: Path, vectorized: str) -> list[str]:
+        """The rows of a file as JSON, in its order."""
+        self.set(enableVectorizedReader=vectorized)
+        return [
+            row.json for row in self.spark.read.parquet(str(path)).selectExpr("to_json(struct(*)) AS json").collect()
+        ]
+
     def written(self, query: str, folder: Path, **options: str) -> Path:
         """The one file that Spark writes of a query."""
         self.set(**options)
@@ -63,6 +75,30 @@ def write(path: Path, table: pa.Table, footer: dict[str, str] | None = None) -> 
         writer = BaseFileWriter(file, table.schema, path=str(path), style=ParquetStyle(row_group_rows=ROWS))
         writer.write(table)
         writer.close(footer or {})
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("block", range(50))
+def test_pieces_of_random_files_are_read_as_their_source(session: Session, tmp_path: Path, block: int) -> None:
+    """By both readers of Spark and by polars. The files are those of test_pieces, where Arrow is the reader."""
+    judged = 0
+    source, target = tmp_path / "source.parquet", tmp_path / "target.parquet"
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        random = Random(seed)
+        table = random_table(random)
+        source.write_bytes(paged_file(random, table))
+        try:
+            pq.read_table(source)
+        except (OSError, pa.ArrowInvalid):
+            continue  # Arrow writes lists in pages of some bytes so that it cannot read them itself
+        target.write_bytes(copied(random, source_of(source.read_bytes()), table.schema))
+        expected = session.rows(source, vectorized="false")
+        assert len(expected) == table.num_rows
+        for vectorized in ("false", "true"):
+            assert session.rows(target, vectorized) == expected, (seed, vectorized)
+        assert pl.read_parquet(target).equals(pl.read_parquet(source)), seed
+        judged += 1
+    assert judged > BLOCK / 2
 
 
 @pytest.mark.parametrize("vectorized", ["true", "false"])

@@ -43,7 +43,7 @@ class Limit(_Entry, Enum):
     PARQUET_PAGES = (
         "parquet_pages",
         512 * _MIB,
-        "all columns of a Parquet row group: the sum of each column's largest page, decompressed",
+        "the pages that a Parquet row group is read by: the largest one of each column, decompressed",
     )
     ORC_STRIPE = "orc_stripe", 1024 * _MIB, "an ORC stripe, or 8 bytes for each value if that is more"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.codec.parquet.cuts import RowGroupCuts
-from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import Chunk, Column, File, Group, Location, footer_bytes, with_number
 from hudi_core.codec.parquet.page_sink import ChunkBytes
 from hudi_core.codec.parquet.pieces import Piece
@@ -22,43 +21,9 @@ from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.codec.parquet.thrift import I64, encode_struct, read_struct
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.errors import CorruptFileError
-from tests.support.random_parquet import random_options, random_table, write
+from tests.support.random_parquet import random_table
+from tests.support.random_pieces import BLOCK, paged_file, pieces_of, source_of
 from tests.support.tiers import tiered
-
-BLOCK = 40
-"""Random files of a block; `make test` takes one block, `make conformance` 49 more."""
-CODECS = ["none", "snappy", "gzip", "zstd"]
-
-
-def source_of(data: bytes) -> RowGroupSource:
-    return RowGroupSource(ParquetBaseFile(io.BytesIO(data), "source.parquet"))
-
-
-def paged_file(random: Random, table: pa.Table, **options: Any) -> bytes:
-    """The table in row groups whose columns begin pages at the same rows."""
-    file = io.BytesIO()
-    rows = random.choice([1, 3, 10, 50])
-    chosen = {
-        **random_options(random, table),
-        "compression": random.choice(CODECS),
-        "data_page_size": random.choice([1 << 20, 1 << 20, 300]),
-        "max_rows_per_page": rows,
-        "write_batch_size": rows,
-        **options,
-    }
-    write(table, file, random, **chosen).close()
-    return file.getvalue()
-
-
-def pieces_of(random: Random, source: RowGroupSource) -> Iterator[tuple[RowGroupCuts, int, int]]:
-    """Every row group cut at random rows."""
-    for number in range(source.file.metadata.num_row_groups):
-        cuts = RowGroupCuts(source, number, range(len(source.column_chunks(number))), all_read=random.random() < 0.7)
-        rows = cuts.rows.tolist()
-        chosen = [0, *sorted(random.sample(rows[1:-1], min(len(rows) - 2, random.randrange(5)))), rows[-1]]
-        for first, end in pairwise(chosen):
-            if end > first:
-                yield cuts, first, end
 
 
 def bounds(metadata: pq.FileMetaData) -> list[tuple[Any, ...]]:
