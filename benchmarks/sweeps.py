@@ -56,7 +56,7 @@ CONFORMANCE: Marked = {
     "services judged by real Hudi": (2, ("tests/interop/test_services.py",)),
     "what else real Hudi judges": (4, ("tests/interop",)),
     "kills and races": (1, ("tests/faults",)),
-    "units, contracts and DAGs": (2, ("tests",)),
+    "units with contracts and DAGs": (2, ("tests",)),
 }
 SOAK: Marked = {
     "faults with every kind": (
