@@ -213,7 +213,7 @@ POINTS: dict[str, tuple[Callable[[Operation], bool], Timing]] = {
     "metadata deltacommit completed": (under(".hoodie/metadata/.hoodie/", ending=".deltacommit"), "after"),
     "completion decided": (under(".hoodie/.airflow_hudi/claims/", ending=".decision"), "after"),
     "data commit completed": (under(".hoodie/", ending=".commit"), "after"),
-    "lock being released": (under(".hoodie/lock", "delete"), "before"),
+    "lock being released": (under(".hoodie/lock", "remove"), "before"),
     "markers being removed": (under(".hoodie/.temp/", "delete"), "after"),
     "claim being deleted": (under(".hoodie/.airflow_hudi/claims/", "delete"), "after"),
 }
