@@ -121,7 +121,7 @@ class S3Storage(FsspecStorage):
         tag = uuid.uuid4().hex
         condition = {"mode": "create"} if version is None else {"IfMatch": version}
         # From twice this size on, s3fs sends parts, without If-Match, and returns no ETag.
-        part_bytes = len(content) + 1
+        part_bytes = len(content) or 1
         for attempt in range(_ATTEMPTS):
             try:
                 answer = self._fs.pipe_file(target, content, chunksize=part_bytes, Metadata={_TAG: tag}, **condition)
