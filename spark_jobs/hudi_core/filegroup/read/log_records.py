@@ -158,14 +158,14 @@ def _missing(rest: bytes) -> int:
 def _whole_records(data: bytes, limit: int, block: LogBlock) -> tuple[int, int]:
     """Returns how many whole records `data` starts with, up to `limit`, and their end. It takes 1.1 µs a record."""
     count = end = 0
-    stop, unpack = len(data), _LENGTH.unpack_from
-    while count < limit and end + 4 <= stop:
+    stop, unpack, head = len(data), _LENGTH.unpack_from, _LENGTH.size
+    while count < limit and end + head <= stop:
         (length,) = unpack(data, end)
         if length < 0 or length > block.content_length:
             raise CorruptFileError(f"log block at byte {block.offset} has a record of {length} bytes", path=block.path)
-        if end + 4 + length > stop:
+        if end + head + length > stop:
             break
-        end += 4 + length
+        end += head + length
         count += 1
     return count, end
 
