@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -21,6 +22,8 @@ from hudi_core.codec.parquet.thrift import (
     I32,
     I64,
     LIST,
+    MAP,
+    MAX_NESTING,
     SET,
     STRUCT,
     TRUE,
@@ -137,6 +140,27 @@ def test_maps_are_passed_over_since_other_readers_do(entries: bytes) -> None:
     assert reader.data[reader.position :] == b"y"
     with pytest.raises(ValueError, match="a map is longer than all"):
         CompactReader(b"\x1b\x7f").skip(STRUCT)
+
+
+LEVELS: dict[str, tuple[int, Callable[[int, bytes], bytes]]] = {
+    "list": (LIST, lambda kind, inner: bytes([16 | kind]) + inner),
+    "struct": (STRUCT, lambda kind, inner: bytes([16 | kind]) + inner + b"\0"),
+    "key of a map": (MAP, lambda kind, inner: bytes([1, kind << 4 | I32]) + inner + b"\0"),
+    "value of a map": (MAP, lambda kind, inner: bytes([1, I32 << 4 | kind]) + b"\0" + inner),
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_each_level_of_what_is_passed_over_counts_once(level: str) -> None:
+    own, wrapped = LEVELS[level]
+    kind, data = I32, b"\0"
+    for _ in range(MAX_NESTING):
+        kind, data = own, wrapped(kind, data)
+    reader = CompactReader(data + b"y")
+    reader.skip(kind)
+    assert reader.position == len(data)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        CompactReader(wrapped(kind, data)).skip(own)
 
 
 @given(st.binary(max_size=60))
