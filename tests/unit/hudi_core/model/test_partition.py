@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hudi_core.errors import FormatError
+from hudi_core.model import partition
 from hudi_core.model.partition import (
     check_file_name,
     check_file_names,
@@ -67,6 +68,13 @@ def test_the_tables_own_folder_is_no_partition(partition: str) -> None:
 def test_a_file_name_is_one_segment(name: str) -> None:
     with pytest.raises(FormatError):
         check_file_name(name, source="plan")
+
+
+def test_many_plain_names_are_not_checked_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(partition, "check_file_name")
+    monkeypatch.delattr(partition, "check_partition")
+    check_file_names(["a", "b=c", "..d"], source="plan")
+    check_partitions(["a", "b=c/..d", "e"], source="plan")
 
 
 @settings(deadline=None)

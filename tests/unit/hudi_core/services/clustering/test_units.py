@@ -70,6 +70,22 @@ def test_small_slices_share_a_task_where_it_costs_something(is_remote: bool, uni
     assert [one for unit in found for one in unit] == list(slices)
 
 
+def test_a_group_that_becomes_one_file_is_one_shard_of_the_exchange() -> None:
+    """A shard more is for the counts."""
+    exchanges: list[tuple[int, list[int]]] = []
+
+    def exchange(_: object, units: Any, __: object, *, shards: int, **more: Any) -> list[Clustered]:
+        exchanges.append((shards, [unit.first_shard for unit in units]))
+        return []
+
+    target: Any = None
+    order: Any = SimpleNamespace(layout=SimpleNamespace(is_linear=True))
+    engine: Any = SimpleNamespace(is_remote=False, exchange=exchange)
+    sizes = {(one.partition, one.file_id): 1 for group in PLAN.groups for one in group.slices}
+    Work(engine, 1, target, sizes).sort(PLAN.groups, order)
+    assert exchanges == [(3, [0, 0, 1])]
+
+
 @pytest.mark.parametrize(
     ("sizes", "outputs", "parts"),
     [
