@@ -158,6 +158,9 @@ def test_a_time_before_an_instant_is_within_a_second_and_after_the_one_before_it
 def test_a_time_before_an_instant_is_free() -> None:
     timeline = Timeline([done("20261120214905003"), done("20261120214905004")])
     assert clock().before("20261120214905004", timeline, {"20261120214905002"}) == "20261120214905001"
+    at_the_second = clock(NOW.replace(microsecond=999_000))
+    assert at_the_second.before("20261120214905004", Timeline()) == "20261120214904004"
+    assert at_the_second.before("20261120214905004", Timeline(), {"20261120214904004"}) == "20261120214905003"
     assert clock().before("20261120214905", Timeline([done("20261120214905")])) < "20261120214905", "of 14 digits"
     with pytest.raises(TimelineError, match="no date"):
         clock().before("00000000000000010", Timeline([done("00000000000000010")]))
