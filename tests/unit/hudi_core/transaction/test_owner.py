@@ -66,6 +66,13 @@ def test_a_process_that_cannot_be_seen_from_here_is_never_proven_dead(changes: d
     )
 
 
+@pytest.mark.parametrize(
+    ("state", "ticks", "due"), [("S", ["77"], "77"), ("S", ["77", "5"], "77"), ("S", [], None), ("Z", ["77"], None)]
+)
+def test_the_start_is_the_22nd_field_of_the_status(state: str, ticks: list[str], due: str | None) -> None:
+    assert owner_module._start_in(" ".join(["9", "(a) b)", state, *["1"] * 18, *ticks])) == due
+
+
 def test_a_process_that_proc_hides_is_not_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     parent = dataclasses.replace(Owner.current(), pid=os.getppid(), process_start="1")
     assert parent.is_provably_dead()

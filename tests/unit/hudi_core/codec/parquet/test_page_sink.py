@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.codec.parquet.footer import empty_file, footer_bytes, footer_of
+from hudi_core.codec.parquet.footer import Group, empty_file, footer_bytes, footer_of
 from hudi_core.codec.parquet.page_sink import GZIP, PageSink
 from hudi_core.codec.parquet.thrift import (
+    I16,
     I32,
     LIST,
     CompactReader,
@@ -226,3 +227,11 @@ def test_only_one_page_is_held() -> None:
     writer.close()
     pages.finish()
     assert CompactReader(out.getvalue(), 4).struct()[1] == (5, 0)
+
+
+def test_a_row_group_whose_number_is_no_short_integer_has_none() -> None:
+    pages = PageSink(io.BytesIO(), GZIP, gzip, zlib.crc32)
+    pages._copied = [(0, {}, []) for _ in range((1 << 15) + 2)]
+    numbers = [group.get(Group.ordinal) for group, _ in pages._groups([], b"", 0)]
+    assert numbers[:2] == [(I16, 0), (I16, 1)]
+    assert numbers[-3:] == [(I16, (1 << 15) - 1), None, None]
