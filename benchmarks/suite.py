@@ -58,6 +58,7 @@ def main() -> int:
         clone, reports = Path(scratch) / "clone", Path(scratch) / "reports"
         reports.mkdir()
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+        commit = head_commit()
         environment = {**os.environ, "AIRFLOW_HUDI_TEST_REPORTS": str(reports)}
         environment.pop("PYTHONPATH", None)
         started = time.monotonic()
@@ -72,7 +73,7 @@ def main() -> int:
         parts = summary(run.stdout, reports)
     before = json.loads(RESULTS.read_text())
     short = {name: {key: part[key] for key in part if key != "files"} for name, part in parts.items()}
-    one = {"commit": head_commit(), "busy": beside, "seconds": seconds, "set_up_seconds": set_up, "parts": short}
+    one = {"commit": commit, "busy": beside, "seconds": seconds, "set_up_seconds": set_up, "parts": short}
     files = {name: part["files"] for name, part in parts.items()} if not beside else before["files"]
     store(RESULTS, {"machine": machine(), "runs": [*before["runs"], one], "files": files})
     return run.returncode
