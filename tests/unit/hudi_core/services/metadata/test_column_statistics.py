@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.errors import ConflictError
+from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.services.context import TableContext
+from hudi_core.services.metadata import column_statistics
 from hudi_core.services.metadata.column_statistics import ColumnStatisticsReader
 from hudi_core.services.metadata.columns import drop_columns
 from hudi_core.services.metadata.initialization import Snapshot
@@ -53,3 +54,12 @@ def test_a_write_that_starts_while_the_last_files_are_read_is_newer(
     add(table, "qty")
     (recorded,) = table.metadata_timeline.load().requested_times - before
     assert recorded < initialized[-1]
+
+
+def test_a_range_that_no_record_holds_is_refused(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a decimal with more digits than decimal(30, 15), say."""
+    table = Table(golden("8", "mdt_all_mor").table)
+    drop_columns(context(table), ["qty"], OWNER)
+    monkeypatch.setattr(column_statistics, "partition_record", lambda *_, **__: None)
+    with pytest.raises(UnsupportedError, match=r"the range of qty in the partition '.*' is not known"):
+        add(table, "qty")
