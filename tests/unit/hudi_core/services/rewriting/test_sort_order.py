@@ -160,6 +160,16 @@ def test_a_part_of_a_curve_has_a_part_of_every_column(layout: Layout) -> None:
     assert (np.mean(spans, axis=0) < 0.45).all()
 
 
+def test_bounds_tell_as_many_values_apart_as_the_bits_of_a_column() -> None:
+    rows = rows_of({"c": pa.array(range(8))})
+    order = SortOrder(("c",) * 21, Layout.Z_ORDER)
+    assert order.bits == 3
+    places = [key[:8] for key in order.sampled(rows, np.ones(8)).keys(rows).to_pylist()]
+    assert places == [
+        int(f"{value:03b}".replace("0", "0" * 21).replace("1", "1" * 21), 2).to_bytes(8, "big") for value in range(8)
+    ]
+
+
 def test_bounds_of_nothing_are_none() -> None:
     rows = rows_of({"c": pa.array([None, None], pa.int32())})
     order = SortOrder(("c",), Layout.Z_ORDER).sampled(rows, np.ones(2))
