@@ -134,7 +134,10 @@ def plan_due(
         found = answer(context, service.name, when)
         if found is not None and not found.due:
             return Scheduled(None, None, found.why)
-        return service.schedule(always_planned(context, service.name, when), owner, dry_run=dry_run)
+        planned = service.schedule(always_planned(context, service.name, when), owner, dry_run=dry_run)
+        if planned.instant is not None:
+            look_again(context.storage)  # a writer that began before the plan was there does not see it
+        return planned
 
 
 class ServiceRunner:

@@ -95,9 +95,9 @@ class _ReadAhead:
         if start >= end:
             return b""
         if not self._start <= start <= end <= self._start + len(self._part):
-            self._start = start if end < self._size else min(start, max(0, self._size - _AHEAD))
-            length = max(end - self._start, min(_AHEAD, self._size - self._start))
-            self._part = bytes(self._file.read_at(length, self._start))
+            first = start if end < self._size else min(start, max(0, self._size - _AHEAD))
+            length = max(end - first, min(_AHEAD, self._size - first))
+            self._start, self._part = first, bytes(self._file.read_at(length, first))
         found = self._part[start - self._start : end - self._start]
         if len(self._part) > _AHEAD:
             self._part = b""

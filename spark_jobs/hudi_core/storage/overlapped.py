@@ -7,7 +7,7 @@ caller (one_look.py), so what one of them has seen is not requested again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -32,13 +32,19 @@ def is_remote(storage: Storage) -> bool:
 
 def overlapped(storage: Storage, jobs: Iterable[Callable[[], T]]) -> list[T]:
     """Returns the results of the jobs, in order. Raises the error of the first of them that failed, in order, when all
-    have ended.
+    have ended. An interrupt lets no further job start, and is raised when those that are under way have ended: the
+    caller may then give up its lock.
     """
     listed = list(jobs)
     if len(listed) < 2 or not is_remote(storage):
         return [job() for job in listed]
     with ThreadPoolExecutor(min(len(listed), _AT_ONCE), "request") as pool:
-        futures = [pool.submit(in_this_look(storage, job)) for job in listed]
+        try:
+            futures = [pool.submit(in_this_look(storage, job)) for job in listed]
+            wait(futures)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return [future.result() for future in futures]
 
 

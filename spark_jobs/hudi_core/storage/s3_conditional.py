@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
@@ -60,7 +61,7 @@ class S3Storage(FsspecStorage):
         return file_info(path, {**head, "size": head["ContentLength"]})
 
     def remove(self, path: str) -> None:
-        with self._calls(path):
+        with suppress(StorageNotFoundError), self._calls(path):  # some stores answer so where S3 says that it is done
             self._remove(self._file(path))
 
     def _first_stat(self, path: str) -> FileInfo:

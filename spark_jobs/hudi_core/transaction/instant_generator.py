@@ -2,6 +2,9 @@
 
 The caller holds the table lock. It generates a time and keeps the lock until every clock that is at most `skew_ms`
 behind ours has passed this time. So the next holder of the lock, on any machine, generates a later time.
+
+A writer of Hudi that takes no lock draws its completion time, waits as long, and creates the completed file. So while
+such a writer may be at work, a time is used only when it has passed: what completed earlier can be seen then.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from itertools import chain, count
 
+from hudi_core.timeline.instant import State
 from hudi_core.timeline.instant_time import earlier, new_instant, of_epoch_seconds
 from hudi_core.timeline.timeline import Timeline
 
@@ -71,8 +75,9 @@ class InstantClock:
 
     def next(self, timeline: Timeline, *, minimum: str = "") -> str:
         """Returns a time larger, as text, than `minimum`, all requested and completion times on `timeline`, and this
-        clock's earlier times. `timeline` was loaded under the lock. No two calls in this process read the same
-        millisecond. Raises TimelineError when the latest of those times is ahead of the clock and is no date.
+        clock's earlier times. `timeline` was loaded under the lock. Where it shows another inflight instant than
+        `minimum`, the time has passed. No two calls in this process read the same millisecond. Raises TimelineError
+        when the latest of those times is ahead of the clock and is no date.
         """
         moment = _read_once(self._now)
         taken = max(
@@ -87,7 +92,7 @@ class InstantClock:
             )
         self._given = new_instant((taken,), self.zone, clock=lambda: moment)
         due: list[Due] | None = getattr(_held, "due", None)
-        if due is None:
+        if due is None or _others_at_work(timeline, minimum):
             self._sleep(self._skew_seconds)
         else:
             due.append((time.monotonic() + self._skew_seconds, self._sleep))
@@ -107,6 +112,10 @@ class InstantClock:
         first = 1 + int(_read_once(self._now).timestamp() * 1000) % room
         times = (earlier(instant, millis) for millis in chain(range(first, room + 1), count(1)))
         return next(time for time in times if time not in others)
+
+
+def _others_at_work(timeline: Timeline, own: str) -> bool:
+    return any(item.state is State.INFLIGHT and item.requested_time != own for item in timeline)
 
 
 def _system_time() -> datetime:

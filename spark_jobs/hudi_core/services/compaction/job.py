@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from hudi_core.codec.avro.schema import AvroSchema, without_meta_fields
-from hudi_core.errors import TimelineError, UnsupportedError
+from hudi_core.errors import ConflictError, TimelineError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import refuse_skeleton
 from hudi_core.filegroup.read.schema_resolver import table_schema
@@ -84,6 +84,7 @@ class CompactionJob(RewriteJob[CompactionPlan]):
         self._schema(timeline)
         check_plan_seen(self.context, timeline, self.instant)
         self._sizes = check_planned(self.context, timeline, self.instant, plan.operations, path=path)
+        self._known = timeline.commits().requested_times
         return plan
 
     def file_groups(self, plan: CompactionPlan) -> frozenset[FileGroupId]:
@@ -108,7 +109,21 @@ class CompactionJob(RewriteJob[CompactionPlan]):
         )
         attempt.keep(rewritten)
         attempt.check_rows(rewritten, plan.operations)
-        return attempt.completion(rewritten, compaction_metadata(self, rewritten.stats, schema, timeline))
+        metadata = compaction_metadata(self, rewritten.stats, schema, timeline)
+        return attempt.completion(rewritten, metadata, preconditions=(self._check_none_late,))
+
+    def _check_none_late(self, timeline: Timeline) -> None:
+        """Raises ConflictError for a commit with a completion time before the instant that was not there when the plan
+        was checked: its writer takes no lock. Its log files belong to the slices before the new base files.
+        """
+        for item in timeline.commits() if self.active.layout > 1 else ():
+            if item.completed_at < self.instant and item.requested_time not in self._known:
+                raise ConflictError(
+                    f"{item.action} {item.requested_time} appeared after the plan of {self.action} {self.instant} was "
+                    "checked, but completed before: the plan may lack its rows",
+                    path=self.active.path_of(item),
+                    remedy="run it again: that checks the plan again",
+                )
 
     def _warn_of_change_logs(self, plan: CompactionPlan) -> None:
         if self.context.config.raw.get(_CHANGE_LOGS, "").lower() == "true" and any(map(_is_logged, plan.operations)):

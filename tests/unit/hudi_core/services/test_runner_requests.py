@@ -77,7 +77,7 @@ def test_a_clean_of_one_file(golden: Golden, log: RequestLog) -> None:
     request = RunRequest(table, "clean", schedule=True, options=options)
     done = HudiTable.open(table).run(request, LocalEngine(1))
     assert done.instants[0].files_deleted == 1
-    assert len(log.requests) <= 134 // 2
+    assert len(log.requests) <= 134 // 2 + 3, "the table is looked at once more when the plan is there"
 
 
 def test_an_overwrite_of_one_partition(golden: Golden, log: RequestLog, tmp_path: Path) -> None:

@@ -117,7 +117,9 @@ def test_an_executor_without_fsspec_deletes_by_arrow(monkeypatch: pytest.MonkeyP
 
 
 class Recording(io.BytesIO):
-    """An Arrow file that keeps the spans that are requested of it."""
+    """An Arrow file that keeps the spans that are requested of it, and fails while it has a `failure`."""
+
+    failure: Exception | None = None
 
     def __init__(self, content: bytes) -> None:
         super().__init__(content)
@@ -128,6 +130,8 @@ class Recording(io.BytesIO):
 
     def read_at(self, length: int, start: int) -> bytes:
         self.spans.append((start, length))
+        if self.failure is not None:
+            raise self.failure
         return self.content[start : start + length]
 
 
@@ -183,6 +187,18 @@ def test_a_file_system_reads_what_is_asked_for(storage: ArrowStorage) -> None:
         assert isinstance(file, GuardedInput)
         assert not isinstance(file._inner, arrow_store._ReadAhead)
         assert file.read(2) == b"ab"
+
+
+def test_a_request_that_fails_leaves_nothing_behind_for_the_next() -> None:
+    content, file, stream = ahead(10 * MIB)
+    assert stream.read(100) == content[:100]
+    file.failure = OSError("the connection broke off")
+    stream.seek(5 * MIB)
+    with pytest.raises(OSError, match="broke off"):
+        stream.read(100)
+    file.failure = None
+    stream.seek(5 * MIB)
+    assert stream.read(100) == content[5 * MIB : 5 * MIB + 100]
 
 
 def test_an_older_arrow_writes_small_files_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -70,6 +72,24 @@ def test_the_first_failure_in_order_is_raised_when_all_have_ended() -> None:
     with pytest.raises(StorageNotFoundError, match="first"):
         overlapped(Counting(REMOTE), [first, second, partial(done.append, 3)])
     assert done == [3]
+
+
+def test_an_interrupt_lets_nothing_more_begin_and_waits_for_what_has_begun() -> None:
+    """Its caller then gives up the lock, under which it may write."""
+    main, all_begun, ended = threading.get_ident(), threading.Barrier(16), list[int]()
+
+    def job(number: int) -> None:
+        if all_begun.wait(30) == 0 and not ended:
+            time.sleep(0.1)  # until all are requested, and main waits
+            signal.pthread_kill(main, signal.SIGINT)
+        time.sleep(0.3)
+        ended.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        overlapped(Counting(REMOTE), [partial(job, number) for number in range(32)])
+    assert sorted(ended) == list(range(16))
+    time.sleep(0.5)
+    assert len(ended) == 16
 
 
 def test_two_of_different_kinds() -> None:

@@ -286,3 +286,22 @@ def test_all_pages_of_a_listing_are_read_and_only_what_is_in_the_folder() -> Non
     storage = S3Storage(fs, "bucket/t", "s3://bucket/t")
     assert [(info.path, info.size) for info in storage.list_files("f")] == [(f"f/{name}", 5) for name in "abcd"]
     assert storage.list_files("g") == []
+
+
+class Removing(Pages):
+    """A store that answers a removal of an absent object with an error, as some do that are not S3."""
+
+    def __init__(self, missing: str) -> None:
+        super().__init__([])
+        self.missing = missing
+
+    def rm_file(self, path: str) -> None:
+        error = FileNotFoundError(path)
+        error.__cause__ = Refusal(self.missing)
+        raise error
+
+
+def test_to_remove_an_absent_object_is_no_failure_and_a_missing_bucket_is_one() -> None:
+    S3Storage(Removing("NoSuchKey"), "bucket/t", "s3://bucket/t").remove("f/a")
+    with pytest.raises(StorageError, match="the bucket of s3://bucket/t does not exist"):
+        S3Storage(Removing("NoSuchBucket"), "bucket/t", "s3://bucket/t").remove("f/a")

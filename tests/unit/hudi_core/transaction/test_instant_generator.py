@@ -182,6 +182,26 @@ def test_within_a_block_the_times_pass_while_it_goes_on(monkeypatch: pytest.Monk
     assert slept[1:] == [0.2]
 
 
+@pytest.mark.parametrize(
+    ("others", "own", "waits"),
+    [
+        ([], "001", False),
+        ([Instant("001", Action.COMPACTION, State.INFLIGHT)], "001", False),
+        ([Instant("002", Action.COMPACTION, State.REQUESTED), done("003")], "001", False),
+        ([Instant("002", Action.DELTA_COMMIT, State.INFLIGHT)], "001", True),
+        ([Instant("002", Action.DELTA_COMMIT, State.INFLIGHT)], "", True),
+    ],
+)
+def test_beside_an_inflight_instant_a_time_has_passed_when_it_is_used(
+    others: list[Instant], own: str, waits: bool
+) -> None:
+    """A writer without the lock may have drawn an earlier completion time, and shows it as late as it waits."""
+    slept: list[float] = []
+    with times_pass_at_end():
+        InstantClock("UTC", now=lambda: NOW, sleep=slept.append).next(Timeline(others), minimum=own)
+        assert slept == ([0.2] if waits else [])
+
+
 def test_the_times_pass_also_where_the_block_fails() -> None:
     slept: list[float] = []
 
