@@ -58,6 +58,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
         self.action = clustering_action(self.active.layout)
         self._sizes: dict[tuple[str, str], int] = {}
         self._sources: Set[str] = frozenset()
+        self._known: Timeline | None = None
 
     def check(self) -> None:
         self.required = check_table(self.context)
@@ -93,7 +94,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
         groups = self.file_groups(plan)
         check_untouched(self.context, timeline, self.instant, groups, None)
         check_no_plans_on(self.context, timeline, groups.__contains__, (Action.COMPACTION, Action.LOG_COMPACTION))
-        self._sources = source_commits(self.context, timeline, plan)
+        self._sources, self._known = source_commits(self.context, timeline, plan), timeline
         sizes = check_planned(self.context, timeline, self.instant, plan.slices, path=path)
         for item in plan.slices:
             names = filter(None, (item.base_file, *item.data_logs))
@@ -140,7 +141,9 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
             # Whatever conflicts other writers were told to reject: no commit has changed the file groups meanwhile, and
             # no commit whose rows are in them was rolled back.
             preconditions=(
-                partial(check_untouched, context, instant=self.instant, groups=self.file_groups(plan), known=timeline),
+                partial(
+                    check_untouched, context, instant=self.instant, groups=self.file_groups(plan), known=self._known
+                ),
                 partial(check_none_rolled_back, context, instant=self.instant, known=self._sources),
             ),
             # Writers read the inflight file under this lock. After it the file is emptied, as Hudi's: 1.x would archive
