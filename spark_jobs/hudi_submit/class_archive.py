@@ -30,7 +30,8 @@ def write_archive() -> Path:
     environment = spark_environment()
     archive = class_archive(environment)
     if archive is None:
-        raise ConfigError("there is no Spark beside this Python", remedy="pip install 'airflow-hudi-engine[spark3]'")
+        message = "there is no Spark beside this Python, or not all of its jars and Java's release file can be read"
+        raise ConfigError(message, remedy="pip install 'airflow-hudi-engine[spark3]'")
     archive.parent.mkdir(parents=True, exist_ok=True)
     # The JVM writes the file when it ends. Others must not see a part of it.
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".spark-classes-") as folder:

@@ -16,7 +16,7 @@ _NAME = "pandas"
 
 
 class _HiddenFinder(Loader):
-    """Finds pandas, whose import then fails. `importlib.util.find_spec` still says whether it is installed."""
+    """Finds pandas, whose import then fails. `importlib.util.find_spec` finds it, installed or not."""
 
     @classmethod
     def find_spec(

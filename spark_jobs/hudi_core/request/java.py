@@ -64,22 +64,26 @@ def spark_environment(environ: Mapping[str, str] | None = None) -> dict[str, str
     if python_folder not in entries:
         result["PATH"] = os.pathsep.join([python_folder, *entries])
     archive = class_archive(result)
-    if archive is not None and str(archive) not in result.get(JVM_OPTIONS, "") and archive.is_file():
+    if archive is not None and str(archive) not in result.get(JVM_OPTIONS, "") and os.path.isfile(archive):
         shared = f'"-XX:SharedArchiveFile={archive}" {QUIET_ARCHIVE}'
         result[JVM_OPTIONS] = " ".join(filter(None, [shared, result.get(JVM_OPTIONS)]))
     return result
 
 
 def class_archive(environ: Mapping[str, str]) -> Path | None:
-    """Returns the file for the loaded classes of the Spark and the Java of `spark_environment`; None for another Spark.
-    Its name says of which jars and which Java it is, because a JVM ignores an archive of others.
+    """Returns the file for the loaded classes of the Spark and the Java of `spark_environment`; None for another Spark,
+    and for jars that cannot be examined, such as links to nothing. Its name says of which jars and which Java it is,
+    because a JVM ignores an archive of others.
     """
     jars = Path(environ.get("SPARK_HOME", "")) / "jars"
     release = Path(environ.get("JAVA_HOME", "")) / "release"
-    if not environ.get("SPARK_HOME") or not jars.is_dir() or not release.is_file():
+    if not environ.get("SPARK_HOME"):
         return None
-    files = sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in os.scandir(jars))
-    parts = (str(jars), str(release), release.read_text(errors="replace"), files)
+    try:
+        files = sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in os.scandir(jars))
+        parts = (str(jars), str(release), release.read_text(errors="replace"), files)
+    except OSError:
+        return None
     return cache_folder(environ) / f"spark-classes-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.jsa"
 
 

@@ -1,6 +1,6 @@
 """Cuts row groups of a Parquet file where all columns begin a page: pieces (pieces.py) are copied or read alone.
 
-parquet-mr and Arrow begin a page in each column every 20,000 rows, unless a column's page is full before
+parquet-mr since 1.11 and Arrow begin a page in each column every 20,000 rows, unless a column's page is full before
 (parquet.page.row.count.limit, max_rows_per_page). A piece of a row group is a row group of its own: each column has the
 dictionary, if its pages need it, and a run of data pages, byte for byte.
 """
@@ -31,6 +31,8 @@ from hudi_core.codec.parquet.thrift import I32, I64, LIST, STRUCT, Struct, Thrif
 
 _BY_DICTIONARY: Final = frozenset({2, 8})
 """Encodings of pages that hold codes: PLAIN_DICTIONARY, RLE_DICTIONARY."""
+_INDEXES: Final = "parquet-mr"
+"""The writer that has a page index since it limits the rows of a page: without one, columns have no cut in common."""
 _WHOLE: Final = 32 << 20
 """At most so many bytes of a row group are read before they are needed."""
 _GAP: Final = 1 << 20
@@ -63,9 +65,9 @@ class CutChunk:
 class RowGroupCuts:
     """The row group `number` of `source`, which can be cut at `rows`: ascending, from 0 to the row group's rows, where
     each of the leaf columns `columns` begins a page. Others are not cut. `all_read` says that the caller will read all
-    rows: then a row group of few bytes is read at once, and pages without an index are looked for. Memory: the stored
-    bytes of a row group that has few, else of a piece. Raises CorruptFileError for chunks that are damaged,
-    SizeLimitError, StorageError.
+    rows: then a row group of few bytes is read at once, and pages without an index are looked for, but not those of
+    parquet-mr (_INDEXES). Memory: the stored bytes of a row group that has few, else of a piece. Raises
+    CorruptFileError for chunks that are damaged, SizeLimitError, StorageError.
     """
 
     def __init__(self, source: RowGroupSource, number: int, columns: Sequence[int], *, all_read: bool) -> None:
@@ -77,6 +79,7 @@ class RowGroupCuts:
         self.tops = [field.name for field in source.file.schema for _ in leaf_types(field.type)]
         self.chunks = source.column_chunks(number)
         self._all_read = all_read
+        self._by_headers = all_read and not str(source.file.metadata.created_by or "").startswith(_INDEXES)
         self._read: list[tuple[int, bytes]] = []
         self._bounds: dict[int, PageBounds | None] = {}
         """Read once for all pieces."""
@@ -131,7 +134,7 @@ class RowGroupCuts:
         begin, size = self.source.extent(self.inner(place))
         offset_index = self.source.part(chunk, Chunk.offset_index)
         places = places_of(offset_index, begin, begin + size, self.num_rows)
-        if places is None and self._all_read:
+        if places is None and self._by_headers:
             pages = stored_pages(self._bytes(begin, begin + size))
             places = places_from_headers(pages, begin, self.num_rows, is_flat=is_flat)
         return places

@@ -37,6 +37,8 @@ _PAGE_ROWS: Final = 20_000
 """A page has at most so many rows (parquet.page.row.count.limit)."""
 _FEW_ROWS: Final = 2 * _PAGE_ROWS
 """Row groups of fewer rows are read whole."""
+_MANY_COLUMNS: Final = 16
+"""With more columns in the file for each that is read, the footer's tree takes longer than pages save."""
 
 
 class RowChoice(Protocol):
@@ -156,11 +158,12 @@ def _chosen_rows(
     groups = choice.row_groups(file.metadata)
     numbers = range(file.metadata.num_row_groups) if groups is None else groups
     large = [number for number in numbers if file.metadata.row_group(number).num_rows >= _FEW_ROWS]
-    source = _source_of(file) if large else None
+    leaves, whole = file.leaves_of(frozenset(names)), list[int]()
+    few = file.metadata.num_columns <= _MANY_COLUMNS * len(leaves)
+    source = _source_of(file) if large and few else None
     if source is None:
         yield groups
         return
-    leaves, whole = file.leaves_of(frozenset(names)), list[int]()
     for number in numbers:
         rows = _rows_of_pages(source, number, leaves, choice) if number in large else None
         if rows is None:

@@ -122,6 +122,18 @@ def test_all_rows_are_read_where_pages_cannot_be_chosen(without: str, monkeypatc
     assert pa.Table.from_batches(batches).equals(SORTED)
 
 
+@pytest.mark.parametrize(("columns", "count"), [(1, 1000), (4, 10)])
+def test_a_few_columns_of_many_are_read_without_the_tree_of_the_footer(
+    columns: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = SORTED.select(["id"])
+    for number in range(50):
+        wide = wide.append_column(f"c{number}", [pa.nulls(1000, pa.int32())])
+    schema = wide.select(range(columns)).schema
+    batches, _ = read(written(wide), parse_predicate("id = 'k00500'"), schema, monkeypatch)
+    assert sum(batch.num_rows for batch in batches) == count
+
+
 def test_a_bound_that_is_no_value_names_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     data = written(SORTED, use_dictionary=False, compression="none")
     source = RowGroupSource(ParquetBaseFile(io.BytesIO(data), "f"))

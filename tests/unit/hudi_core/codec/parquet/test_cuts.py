@@ -48,6 +48,18 @@ def test_without_an_index_headers_are_read_if_all_is_read() -> None:
         assert RowGroupCuts(source, 0, [0], all_read=all_read).is_known == all_read
 
 
+def test_no_header_of_parquet_mr_is_read_without_an_index() -> None:
+    """Before 1.11 it writes no index, and begins pages of each column at rows of their own."""
+    for writer, known in ((b"parquet-cpp-arrow version", True), (b"parquet-mr version 1.10.1", False)):
+        _, file = source_of(pa.table({"n": range(40)}), write_page_index=False)
+        data = file.getvalue().replace(b"parquet-cpp-arrow version", writer)
+        renamed = ReadsFile(data)
+        source = RowGroupSource(ParquetBaseFile(renamed, "source.parquet"))
+        before = renamed.reads
+        cuts = RowGroupCuts(source, 0, [0], all_read=True)
+        assert (cuts.is_known, renamed.reads > before) == (known, known)
+
+
 def test_rows_at_which_some_columns_can_be_cut() -> None:
     table = pa.table({"n": range(40), "wide": ["x" * 100] * 40})
     source, _ = source_of(table, use_dictionary=False, data_page_size=2000, write_batch_size=5)
