@@ -31,8 +31,6 @@ from hudi_core.codec.parquet.thrift import I32, I64, LIST, STRUCT, Struct, Thrif
 
 _BY_DICTIONARY: Final = frozenset({2, 8})
 """Encodings of pages that hold codes: PLAIN_DICTIONARY, RLE_DICTIONARY."""
-_INDEXES: Final = "parquet-mr"
-"""The writer that has a page index since it limits the rows of a page: without one, columns have no cut in common."""
 _WHOLE: Final = 32 << 20
 """At most so many bytes of a row group are read before they are needed."""
 _GAP: Final = 1 << 20
@@ -66,7 +64,7 @@ class RowGroupCuts:
     """The row group `number` of `source`, which can be cut at `rows`: ascending, from 0 to the row group's rows, where
     each of the leaf columns `columns` begins a page. Others are not cut. `all_read` says that the caller will read all
     rows: then a row group of few bytes is read at once, and pages without an index are looked for, but not those of
-    parquet-mr (_INDEXES). Memory: the stored bytes of a row group that has few, else of a piece. Raises
+    parquet-mr. Memory: the stored bytes of a row group that has few, else of a piece. Raises
     CorruptFileError for chunks that are damaged, SizeLimitError, StorageError.
     """
 
@@ -79,7 +77,8 @@ class RowGroupCuts:
         self.tops = [field.name for field in source.file.schema for _ in leaf_types(field.type)]
         self.chunks = source.column_chunks(number)
         self._all_read = all_read
-        self._by_headers = all_read and not str(source.file.metadata.created_by or "").startswith(_INDEXES)
+        # parquet-mr writes a page index since it limits the rows of a page: without one, columns have no cut in common.
+        self._by_headers = all_read and not source.is_by_parquet_mr
         self._read: list[tuple[int, bytes]] = []
         self._bounds: dict[int, PageBounds | None] = {}
         """Read once for all pieces."""

@@ -75,7 +75,7 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
     bounded = [stored if stored is not None and stored.has_min_max else None for stored in statistics]
     lower = [None if stored is None else convert(stored.min_raw) for stored in bounded]
     upper = [None if stored is None else convert(stored.max_raw) for stored in bounded]
-    if pa.types.is_floating(kind) and not str(metadata.created_by or "").startswith(_ORDERS_NAN):
+    if pa.types.is_floating(kind) and not _orders_nan(metadata):
         upper = [None] * len(upper)
     nulls = [stored.null_count if stored is not None and stored.has_null_count else None for stored in statistics]
     counts = (pa.array(numbers, pa.int64()) for numbers in (nulls, [chunk.num_values for chunk in chunks]))
@@ -96,11 +96,18 @@ def page_ranges(
         [None if null else convert(value(raw)) for null, raw in zip(bounds.is_null, raws, strict=True)]
         for raws in (bounds.least, bounds.greatest)
     ]
-    if pa.types.is_floating(kind) and not str(metadata.created_by or "").startswith(_ORDERS_NAN):
+    if pa.types.is_floating(kind) and not _orders_nan(metadata):
         ends[1] = [None] * len(ends[1])
     counts = pa.array(np.diff(places.first_rows, append=rows), pa.int64())
     nulls = pa.array([None] * len(counts) if bounds.nulls is None else bounds.nulls, pa.int64())
     return ChunkRanges(pa.array(ends[0], kind), pa.array(ends[1], kind), nulls, counts)
+
+
+def _orders_nan(metadata: pq.FileMetaData) -> bool:
+    try:
+        return str(metadata.created_by or "").startswith(_ORDERS_NAN)
+    except UnicodeDecodeError:
+        return False  # the name is damaged
 
 
 def raw_value(column: pq.ColumnSchema) -> Callable[[bytes], Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -74,6 +74,15 @@ def test_the_first_failure_in_order_is_raised_when_all_have_ended() -> None:
     assert done == [3]
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """What a shell starts in the background ignores interrupts, and so do its children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_lets_nothing_more_begin_and_waits_for_what_has_begun() -> None:
     """Its caller then gives up the lock, under which it may write."""
     main, all_begun, ended = threading.get_ident(), threading.Barrier(16), list[int]()

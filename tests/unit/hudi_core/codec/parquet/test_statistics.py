@@ -127,3 +127,12 @@ def test_footers_of_real_hudi(golden: Any, case: str) -> None:
                 assert found.null_count[0].as_py() == column.null_count
                 checked += 1
     assert checked > 10
+
+
+def test_a_writer_whose_name_is_damaged_may_have_passed_over_nan() -> None:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"d": [1.5, 2.5]}), file, store_schema=False)
+    metadata = pq.read_metadata(io.BytesIO(file.getvalue().replace(b"parquet-cpp-arrow", b"parquet-mr\xc2pp-arr")))
+    found = chunk_ranges(metadata, 0, pa.float64())
+    assert found is not None
+    assert (found.minimum.to_pylist(), found.maximum.to_pylist()) == ([1.5], [None])
