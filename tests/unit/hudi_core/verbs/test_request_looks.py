@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,10 +32,10 @@ from hudi_core.verbs.request import Request
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
 from hudi_health.verbs import DoctorRequest, MetadataValidateRequest
 from tests.support.changed_tables import an_owner, open_context
-from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_archives import TIGHT
 from tests.support.golden_data import GoldenCase
-from tests.support.table_requests import choose_engine, nothing_to_do, perform
+from tests.support.table_looks import contents, looked
+from tests.support.table_requests import choose_engine, perform
 from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
@@ -46,22 +45,6 @@ EAGER = {"hoodie.cleaner.policy.failed.writes": "EAGER"}
 DUE = {"hoodie.compact.inline.max.delta.commits": "1"}
 NOT_DUE = {"hoodie.compact.inline.max.delta.commits": "100"}
 BLOOM = {"hoodie.metadata.index.bloom.filter.enable": "true"}
-
-
-def contents(table: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(table)): path.read_bytes() for path in table.rglob("*") if path.is_file()}
-
-
-def looked(table: Path, request: Request) -> dict[str, Any] | None:
-    """What a look finds; it changes nothing, and lists no folder twice."""
-    before, plan = contents(table), FaultPlan()
-    context = open_context(table, dict(request.options), FaultStorage(LocalStorage(table), plan))
-    found = nothing_to_do(context, request)
-    assert contents(table) == before
-    listings = Counter(operation for operation in plan.operations if operation.kind in ("list_files", "list_names"))
-    # Claims are always looked up: processes see each other by them.
-    assert [operation for operation, count in listings.items() if count > 1 and "/claims/" not in operation.path] == []
-    return None if found is None else found.to_dict()
 
 
 def done(table: Path, request: Request) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,42 +9,19 @@ from typing import Any
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.storage.local import LocalStorage
 from hudi_core.verbs.metadata import (
     MetadataUpdateRequest,
 )
 from hudi_core.verbs.request import Request
 from tests.support.changed_tables import an_owner, open_context
-from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage
 from tests.support.golden_data import GoldenCase
-from tests.support.table_requests import nothing_to_do, perform
+from tests.support.table_looks import contents, looked
+from tests.support.table_requests import perform
 from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
-ONE = {"hoodie.clean.commits.retained": "1"}
 LAZY = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
 EAGER = {"hoodie.cleaner.policy.failed.writes": "EAGER"}
-DUE = {"hoodie.compact.inline.max.delta.commits": "1"}
-NOT_DUE = {"hoodie.compact.inline.max.delta.commits": "100"}
-BLOOM = {"hoodie.metadata.index.bloom.filter.enable": "true"}
-
-
-def contents(table: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(table)): path.read_bytes() for path in table.rglob("*") if path.is_file()}
-
-
-def looked(table: Path, request: Request) -> dict[str, Any] | None:
-    """What a look finds; it changes nothing, deletes nothing, and lists no folder twice."""
-    before, plan = contents(table), FaultPlan()
-    context = open_context(table, dict(request.options), FaultStorage(LocalStorage(table), plan))
-    found = nothing_to_do(context, request)
-    assert contents(table) == before
-    # Not even of what is not there: another process may just have put it there.
-    assert [operation for operation in plan.operations if operation.kind in MUTATIONS] == []
-    listings = Counter(operation for operation in plan.operations if operation.kind in ("list_files", "list_names"))
-    # Claims are always looked up: processes see each other by them.
-    assert [operation for operation, count in listings.items() if count > 1 and "/claims/" not in operation.path] == []
-    return None if found is None else found.to_dict()
 
 
 def done(table: Path, request: Request) -> dict[str, Any]:
