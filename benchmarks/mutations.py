@@ -161,9 +161,9 @@ def main() -> int:
 
         with ThreadPoolExecutor(given.workers) as pool:
             results = list(pool.map(one, chosen(given.count, given.seed)))
-    found = sum(result["found_by"] is not None for result in results)
-    store(RESULTS, {"machine": machine(), "commit": head_commit(), "found": found, "mutations": results})
-    return 0 if found == len(results) else 1
+    count_found = sum(result["found_by"] is not None for result in results)
+    store(RESULTS, {"machine": machine(), "commit": head_commit(), "found": count_found, "mutations": results})
+    return 0 if count_found == len(results) else 1
 
 
 if __name__ == "__main__":

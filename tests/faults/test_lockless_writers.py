@@ -59,8 +59,8 @@ class Writer:
     def complete(self, completion_time: str | None = None) -> None:
         for path, content in self.files.items():
             self.storage.write(path, content)
-        item = self.instant
-        path = self.active.path(item.requested_time, item.action, State.COMPLETED, completion_time)
+        time, action = self.instant.requested_time, self.instant.action
+        path = self.active.path(time, action, State.COMPLETED, completion_time)
         self.storage.write(path, self.content)
 
 
@@ -132,10 +132,10 @@ def test_a_write_whose_completion_time_is_drawn_before_the_plans_instant(
 
     monkeypatch.setitem(InstantClock.__init__.__kwdefaults__, "sleep", pass_by)
     compact(table)
-    done = writer.active.load().last_completed()
-    assert done is not None
-    assert done.action == Action.COMMIT
-    assert drawn[0] < done.requested_time
+    compaction = writer.active.load().last_completed()
+    assert compaction is not None
+    assert compaction.action == Action.COMMIT
+    assert drawn[0] < compaction.requested_time
     assert_readable(table, rows)
 
 

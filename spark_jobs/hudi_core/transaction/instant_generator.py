@@ -115,7 +115,7 @@ class InstantClock:
 
 
 def _others_at_work(timeline: Timeline, own: str) -> bool:
-    return any(item.state is State.INFLIGHT and item.requested_time != own for item in timeline)
+    return any(instant.state is State.INFLIGHT and instant.requested_time != own for instant in timeline)
 
 
 def _system_time() -> datetime:

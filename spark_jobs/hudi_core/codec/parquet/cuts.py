@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hudi_core.codec.columns import leaf_types
-from hudi_core.codec.parquet.footer import Chunk, Column, schema_of, with_number
+from hudi_core.codec.parquet.footer import Chunk, Column, is_by_parquet_mr, schema_of, with_number
 from hudi_core.codec.parquet.page_index import (
     PageBounds,
     PagePlaces,
@@ -64,8 +64,8 @@ class RowGroupCuts:
     """The row group `number` of `source`, which can be cut at `rows`: ascending, from 0 to the row group's rows, where
     each of the leaf columns `columns` begins a page. Others are not cut. `all_read` says that the caller will read all
     rows: then a row group of few bytes is read at once, and pages without an index are looked for, but not those of
-    parquet-mr. Memory: the stored bytes of a row group that has few, else of a piece. Raises
-    CorruptFileError for chunks that are damaged, SizeLimitError, StorageError.
+    parquet-mr. Memory: the stored bytes of a row group that has few, else of a piece. Raises CorruptFileError for
+    chunks that are damaged, SizeLimitError, StorageError.
     """
 
     def __init__(self, source: RowGroupSource, number: int, columns: Sequence[int], *, all_read: bool) -> None:
@@ -78,7 +78,7 @@ class RowGroupCuts:
         self.chunks = source.column_chunks(number)
         self._all_read = all_read
         # parquet-mr writes a page index since it limits the rows of a page: without one, columns have no cut in common.
-        self._by_headers = all_read and not source.is_by_parquet_mr
+        self._by_headers = all_read and not is_by_parquet_mr(source.file.metadata)
         self._read: list[tuple[int, bytes]] = []
         self._bounds: dict[int, PageBounds | None] = {}
         """Read once for all pieces."""

@@ -46,6 +46,14 @@ def schema_of(metadata: pq.FileMetaData) -> pq.ParquetSchema:
     return pq.ParquetSchema(metadata)
 
 
+def is_by_parquet_mr(metadata: pq.FileMetaData) -> bool:
+    """Whether parquet-mr wrote the file. False for a writer whose name is damaged."""
+    try:
+        return str(metadata.created_by or "").startswith("parquet-mr")
+    except UnicodeDecodeError:
+        return False
+
+
 def check_footer(footer: bytes, schema: pq.ParquetSchema, path: str) -> None:
     """Raises CorruptFileError naming `path` for a footer whose column chunks Arrow's binding could not give out, and
     UnsupportedError for encrypted ones. `footer` is the FileMetaData; `schema` is Arrow's.

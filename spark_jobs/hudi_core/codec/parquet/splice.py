@@ -90,10 +90,6 @@ class RowGroupSource:
         return isinstance(self._created_by, bytes) and _WRITERS.match(self._created_by) is not None
 
     @property
-    def is_by_parquet_mr(self) -> bool:
-        return isinstance(self._created_by, bytes) and self._created_by.startswith(b"parquet-mr")
-
-    @property
     def _created_by(self) -> object:
         return self._tree.get(File.created_by, (0, b""))[1]
 

@@ -19,14 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.codec.columns import leaf_types
-from hudi_core.codec.parquet.footer import schema_of
+from hudi_core.codec.parquet.footer import is_by_parquet_mr, schema_of
 from hudi_core.codec.parquet.page_index import PageBounds, PagePlaces
 
 _NUMBERS: Final = frozenset({"INT32", "INT64"})
 _FORMATS: Final = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
 _BYTES: Final = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
-_ORDERS_NAN: Final = "parquet-mr"
-"""The writer that writes no range for a column chunk with NaN. Others, such as pyarrow, pass over the NaN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
     bounded = [stored if stored is not None and stored.has_min_max else None for stored in statistics]
     lower = [None if stored is None else convert(stored.min_raw) for stored in bounded]
     upper = [None if stored is None else convert(stored.max_raw) for stored in bounded]
-    if pa.types.is_floating(kind) and not _orders_nan(metadata):
+    if _may_pass_over_nan(metadata, kind):
         upper = [None] * len(upper)
     nulls = [stored.null_count if stored is not None and stored.has_null_count else None for stored in statistics]
     counts = (pa.array(numbers, pa.int64()) for numbers in (nulls, [chunk.num_values for chunk in chunks]))
@@ -96,18 +94,16 @@ def page_ranges(
         [None if null else convert(value(raw)) for null, raw in zip(bounds.is_null, raws, strict=True)]
         for raws in (bounds.least, bounds.greatest)
     ]
-    if pa.types.is_floating(kind) and not _orders_nan(metadata):
+    if _may_pass_over_nan(metadata, kind):
         ends[1] = [None] * len(ends[1])
     counts = pa.array(np.diff(places.first_rows, append=rows), pa.int64())
     nulls = pa.array([None] * len(counts) if bounds.nulls is None else bounds.nulls, pa.int64())
     return ChunkRanges(pa.array(ends[0], kind), pa.array(ends[1], kind), nulls, counts)
 
 
-def _orders_nan(metadata: pq.FileMetaData) -> bool:
-    try:
-        return str(metadata.created_by or "").startswith(_ORDERS_NAN)
-    except UnicodeDecodeError:
-        return False  # the name is damaged
+def _may_pass_over_nan(metadata: pq.FileMetaData, kind: pa.DataType) -> bool:
+    """Whether a range may leave out NaN. parquet-mr writes no range with NaN; others, such as pyarrow, pass over it."""
+    return pa.types.is_floating(kind) and not is_by_parquet_mr(metadata)
 
 
 def raw_value(column: pq.ColumnSchema) -> Callable[[bytes], Any] | None:

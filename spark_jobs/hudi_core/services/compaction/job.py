@@ -116,12 +116,12 @@ class CompactionJob(RewriteJob[CompactionPlan]):
         """Raises ConflictError for a commit with a completion time before the instant that was not there when the plan
         was checked: its writer takes no lock. Its log files belong to the slices before the new base files.
         """
-        for item in timeline.commits() if self.active.layout > 1 else ():
-            if item.completed_at < self.instant and item.requested_time not in self._known:
+        for commit in timeline.commits() if self.active.layout > 1 else ():
+            if commit.completed_at < self.instant and commit.requested_time not in self._known:
                 raise ConflictError(
-                    f"{item.action} {item.requested_time} appeared after the plan of {self.action} {self.instant} was "
-                    "checked, but completed before: the plan may lack its rows",
-                    path=self.active.path_of(item),
+                    f"{commit.action} {commit.requested_time} appeared after the plan of {self.action} {self.instant} "
+                    "was checked, but completed before: the plan may lack its rows",
+                    path=self.active.path_of(commit),
                     remedy="run it again: that checks the plan again",
                 )
 

@@ -136,17 +136,17 @@ def test_an_archive_is_of_one_java_and_of_one_spark(tmp_path: Path) -> None:
 
 
 def test_spark_starts_without_an_archive_where_files_cannot_be_examined(tmp_path: Path) -> None:
-    given = spark_beside_java(tmp_path)
+    environment = spark_beside_java(tmp_path)
     lost = tmp_path / "spark" / "jars" / "lost.jar"
     lost.symlink_to(tmp_path / "gone.jar")
-    assert class_archive(given) is None
-    assert spark_environment(given)["SPARK_HOME"] == given["SPARK_HOME"]
+    assert class_archive(environment) is None
+    assert spark_environment(environment)["SPARK_HOME"] == environment["SPARK_HOME"]
     lost.unlink()
-    assert class_archive(given) is not None
+    assert class_archive(environment) is not None
     release = tmp_path / "java" / "release"
     release.unlink()
     release.mkdir()
-    assert class_archive(given) is None
+    assert class_archive(environment) is None
 
 
 def test_java_starts_without_an_archive_that_it_cannot_use(tmp_path: Path) -> None:

@@ -133,6 +133,6 @@ def test_a_writer_whose_name_is_damaged_may_have_passed_over_nan() -> None:
     file = io.BytesIO()
     pq.write_table(pa.table({"d": [1.5, 2.5]}), file, store_schema=False)
     metadata = pq.read_metadata(io.BytesIO(file.getvalue().replace(b"parquet-cpp-arrow", b"parquet-mr\xc2pp-arr")))
-    found = chunk_ranges(metadata, 0, pa.float64())
-    assert found is not None
-    assert (found.minimum.to_pylist(), found.maximum.to_pylist()) == ([1.5], [None])
+    ranges = chunk_ranges(metadata, 0, pa.float64())
+    assert ranges is not None
+    assert (ranges.minimum.to_pylist(), ranges.maximum.to_pylist()) == ([1.5], [None])

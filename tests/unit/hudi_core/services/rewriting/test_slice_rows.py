@@ -74,10 +74,10 @@ def test_rows_are_those_of_a_query(golden: Golden, version: str, case: str) -> N
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_slice_without_a_base_file_has_the_rows_of_its_logs(golden: Golden, version: str) -> None:
     context = open_context(golden(version, "mor_basic").table)
-    for item in (planned(one) for one in slices_of(context) if one.log_files):
-        with open_slice(context.storage, target_of(context), item) as rows:
+    for logged_slice in (planned(one) for one in slices_of(context) if one.log_files):
+        with open_slice(context.storage, target_of(context), logged_slice) as rows:
             whole = pa.Table.from_batches(rows.batches(), rows.schema)
-        with open_slice(context.storage, target_of(context), replace(item, base_file=None)) as rows:
+        with open_slice(context.storage, target_of(context), replace(logged_slice, base_file=None)) as rows:
             logged = pa.Table.from_batches(rows.batches(), rows.schema)
         assert 0 < logged.num_rows < whole.num_rows
         assert set(logged["_hoodie_record_key"].to_pylist()) <= set(whole["_hoodie_record_key"].to_pylist())
