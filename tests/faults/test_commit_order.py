@@ -52,6 +52,7 @@ from tests.support.service_calls import (
     takeover_act,
     unschedule_act,
 )
+from tests.support.table_files import contents
 from tests.support.table_invariants import assert_metadata_true
 from tests.support.tiers import tiered
 
@@ -284,13 +285,9 @@ def touched_below(table: Path) -> Iterator[set[str]]:
         _WATCHED.remove(watched)
 
 
-def content(table: Path) -> dict[str, bytes]:
-    return {path.relative_to(table).as_posix(): path.read_bytes() for path in table.rglob("*") if path.is_file()}
-
-
 def unseen(before: Path, after: Path, touched: set[str], plan: FaultPlan) -> set[str]:
     """The files that changed and that no operation of the plan names; Hadoop's side files go with their files."""
-    old, new = content(before), content(after)
+    old, new = contents(before), contents(after)
     changed = {path for path in old.keys() | new.keys() if old.get(path) != new.get(path)}
     known = {operation.path for operation in plan.mutations()}
     return {path for path in changed | touched if not path.endswith((".crc", ".tmp")) and path not in known}

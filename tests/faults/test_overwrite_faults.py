@@ -32,6 +32,7 @@ from tests.support.kill_points import executors_make_records, kill_at, stages_st
 from tests.support.overwrites import commit_of, delete, overwrite, own_rows, put_source, within
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import Timing, dead_process, one_of_each_class
+from tests.support.table_files import contents
 from tests.support.table_invariants import assert_metadata_true, leftovers, read_rows
 from tests.support.table_requests import nothing_to_do
 from tests.support.tiers import tiered
@@ -301,10 +302,6 @@ def test_a_rollback_requested_of_what_had_decided_to_complete_is_dropped(tmp_pat
     assert context.active.load().pending().instants == ()
     assert work.run(work.source).repeated
     assert_done(work.source, work)
-
-
-def contents(table: Path) -> dict[str, bytes]:
-    return {path.relative_to(table).as_posix(): path.read_bytes() for path in table.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("version", ["6", "9"])

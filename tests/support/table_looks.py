@@ -10,11 +10,8 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.verbs.request import Request
 from tests.support.changed_tables import open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage
+from tests.support.table_files import contents
 from tests.support.table_requests import nothing_to_do
-
-
-def contents(table: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(table)): path.read_bytes() for path in table.rglob("*") if path.is_file()}
 
 
 def looked(table: Path, request: Request) -> dict[str, Any] | None:

@@ -14,19 +14,16 @@ from hudi_core.storage.local import LocalStorage
 from tests.contract.racing import CheckThenPut
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
+from tests.support.table_files import contents
 
 Golden = Callable[[str, str], GoldenCase]
 QUICK = ("--writers", "8", "--rounds", "5")
 
 
-def everything(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_the_document_of_the_doctor(golden: Golden, version: str) -> None:
     table = golden(version, "failed_inflight_mor").table
-    before = everything(table)
+    before = contents(table)
     done = hudictl("doctor", table, "--json")
     assert done.code == 0
     document = done.document
@@ -55,7 +52,7 @@ def test_the_document_of_the_doctor(golden: Golden, version: str) -> None:
     ]
     assert {wheel["name"] for wheel in document["wheels"]} == {"pyarrow", "numpy", "polars", "isal"}
     assert (document["store"]["exclusive_create"], document["lock"]["holder"]) == (True, None)
-    assert everything(table) == before
+    assert contents(table) == before
 
 
 def test_the_doctor_for_people(golden: Golden) -> None:
@@ -103,14 +100,14 @@ def test_the_doctor_of_no_table(tmp_path: Path) -> None:
 def test_a_local_disk_passes_and_is_left_as_it_was(golden: Golden, tmp_path: Path, version: str | None) -> None:
     folder = tmp_path / "bare" if version is None else golden(version, "mor_basic").table
     folder.mkdir(exist_ok=True)
-    before = everything(folder)
+    before = contents(folder)
     done = hudictl("probe-store", folder, *QUICK, "--json")
     assert done.code == 0
     document = done.document
     assert (document["can_carry_timeline"], document["can_carry_lease"], document["problems"]) == (True, True, [])
     assert (document["writers"], document["creates"]["rounds"], document["replaces"]["several_winners"]) == (8, 5, 0)
     assert document["clock_ahead_seconds"] == pytest.approx(0.0, abs=1.0)
-    assert everything(folder) == before
+    assert contents(folder) == before
     assert [path.name for path in folder.glob(".airflow*")] == []
     assert "can carry a timeline: yes" in hudictl("probe-store", folder, *QUICK).out
 

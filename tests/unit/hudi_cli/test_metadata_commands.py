@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -14,25 +13,22 @@ from tests.support.damaged_tables import DamagedTable
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.metadata_records import Table
+from tests.support.table_files import contents
 from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.metadata.test_catch_up import forget
 
 Golden = Callable[[str, str], GoldenCase]
 
 
-def everything(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_the_document_of_a_whole_table(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
-    before = everything(table)
+    before = contents(table)
     done = hudictl("metadata", "validate", table, "--json")
     assert done.code == 0
     assert sorted(done.document) == ["counts", "differences", "files", "kinds", "not_checked", "partitions", "rows"]
     assert done.document["differences"] == []
-    assert everything(table) == before
+    assert contents(table) == before
     people = hudictl("metadata", "validate", table)
     assert people.code == 0
     assert ": no difference in " in people.out
@@ -175,16 +171,16 @@ def test_columns_are_added_and_dropped(golden: Golden) -> None:
 )
 def test_wrong_columns_are_bad_input(golden: Golden, arguments: tuple[str, ...]) -> None:
     table = golden("8", "mor_basic").table
-    before = everything(table)
+    before = contents(table)
     verb, *more = arguments
     done = hudictl("metadata", verb, table, *more, "--json")
     assert (done.code, bool(done.error["remedy"])) == (2, True)
-    assert everything(table) == before
+    assert contents(table) == before
 
 
 def test_wrong_partitions_are_bad_input(golden: Golden) -> None:
     table = golden("8", "mor_basic").table
-    before = everything(table)
+    before = contents(table)
     for arguments in (
         ("create", "--partition", "unheard_of"),
         ("create", "--partition", "secondary_index_none"),
@@ -195,7 +191,7 @@ def test_wrong_partitions_are_bad_input(golden: Golden) -> None:
         verb, *more = arguments
         done = hudictl("metadata", verb, table, *more, "--json")
         assert (done.code, bool(done.error["remedy"])) == (2, True), arguments
-    assert everything(table) == before
+    assert contents(table) == before
 
 
 @pytest.mark.slow
@@ -218,10 +214,10 @@ def test_a_kind_that_no_release_of_ours_keeps_is_delisted_when_the_user_asks(gol
     listed = TableConfig.load(storage).metadata_partitions
     update_properties(storage, {METADATA.name: ",".join(sorted({*listed, "vector_index"}))})
     storage.write(".hoodie/metadata/vector_index/.hoodie_partition_metadata", b"#partition metadata\n")
-    before = everything(table)
+    before = contents(table)
     refused = hudictl("run", "compaction", table, "--engine", "local", "--json")
     assert (refused.code, "--partition vector_index" in str(refused.error["remedy"])) == (2, True)
-    assert {path: data for path, data in everything(table).items() if "/.airflow_hudi/" not in path} == before
+    assert {path: data for path, data in contents(table).items() if "/.airflow_hudi/" not in path} == before
     gone = hudictl("metadata", "drop", table, "--partition", "vector_index", "--json")
     assert (gone.code, gone.document["dropped"]) == (0, ["vector_index"])
     assert TableConfig.load(storage).metadata_partitions == listed

@@ -34,7 +34,8 @@ from hudi_health.verbs import DoctorRequest, MetadataValidateRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_archives import TIGHT
 from tests.support.golden_data import GoldenCase
-from tests.support.table_looks import contents, looked
+from tests.support.table_files import contents
+from tests.support.table_looks import looked
 from tests.support.table_requests import choose_engine, perform
 from tests.support.tiers import tiered
 

@@ -32,6 +32,7 @@ from tests.support.changed_tables import begin_like_a_bucket, choose_payload
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
+from tests.support.table_files import contents
 from tests.support.table_invariants import read_rows
 from tests.support.table_requests import perform
 from tests.support.tiers import tiered
@@ -46,20 +47,16 @@ LATER = "20990101000000000"
 NOW = datetime(2026, 1, 1)
 
 
-def tree(table: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(table)): path.read_bytes() for path in table.rglob("*") if path.is_file()}
-
-
 def schedule(table: Path, options: dict[str, str] | None = None, *, dry_run: bool = False) -> Scheduled:
     return ClusteringService().schedule(context_of(table, options), OWNER, dry_run=dry_run)
 
 
 def reason(table: Path, options: dict[str, str] | None = None) -> str:
     """Why nothing is planned; nothing is written."""
-    before = tree(table)
+    before = contents(table)
     done = schedule(table, options)
     assert (done.instant, done.plan) == (None, None)
-    assert tree(table) == before
+    assert contents(table) == before
     return str(done.reason)
 
 
@@ -84,9 +81,9 @@ def planned_file(table: Path, instant: str) -> dict[str, Any]:
 @pytest.mark.parametrize("folder", tiered(VERSIONS, ["6", "9"]))
 def test_planned_run_and_then_nothing_is_to_do(golden: Golden, folder: str, case: str) -> None:
     table = golden(folder, case).table
-    before, rows = tree(table), read_rows(table)
+    before, rows = contents(table), read_rows(table)
     would = schedule(table, SORTED, dry_run=True)
-    assert (would.instant, tree(table)) == (None, before)
+    assert (would.instant, contents(table)) == (None, before)
     done = schedule(table, SORTED)
     assert done.instant is not None
     assert done.plan == would.plan
@@ -267,10 +264,10 @@ def test_a_plan_waits_for_a_write_that_began_before_it(golden: Golden, folder: s
     if seconds > 0:
         assert run(table, instant=instant).instants[0].state == "completed"
         return
-    before = tree(table)
+    before = contents(table)
     with pytest.raises(ConflictError, match=rf"commit {LATER} began before \w+ {instant} was planned"):
         run(table, instant=instant)
-    assert tree(table) == before
+    assert contents(table) == before
 
 
 def test_nothing_is_planned_beside_a_pending_restore_or_rollback(golden: Golden) -> None:
@@ -288,10 +285,10 @@ def test_a_table_that_is_not_clustered_gets_no_plan(golden: Golden) -> None:
     table = golden("9", "mor_basic").table
     with (table / ".hoodie" / "hoodie.properties").open("a") as properties:
         properties.write("hoodie.table.base.file.format=ORC\n")
-    before = tree(table)
+    before = contents(table)
     with pytest.raises(UnsupportedError, match="base files of format ORC"):
         schedule(table)
-    assert tree(table) == before
+    assert contents(table) == before
 
 
 @pytest.mark.parametrize(
@@ -312,10 +309,10 @@ def test_without_log_files_the_payload_class_does_not_matter(golden: Golden, fol
 def test_log_files_of_an_unknown_payload_class_are_not_planned(golden: Golden, folder: str) -> None:
     table = golden(folder, "mor_basic").table
     choose_payload(table, "com.acme.MyPayload")
-    before = tree(table)
+    before = contents(table)
     with pytest.raises(UnsupportedError, match=r"com\.acme\.MyPayload"):
         schedule(table)
-    assert tree(table) == before
+    assert contents(table) == before
 
 
 def test_buckets_are_left_alone(golden: Golden) -> None:
@@ -336,10 +333,10 @@ def test_a_file_group_that_begins_like_a_bucket_by_chance_is_planned(golden: Gol
 
 def test_options_are_checked_before_anything_is_written(golden: Golden) -> None:
     table = golden("9", "cow_basic").table
-    before = tree(table)
+    before = contents(table)
     with pytest.raises(ConfigError, match=f"{PLAN}.class"):
         schedule(table, {f"{PLAN}.class": "Mine"})
-    assert tree(table) == before
+    assert contents(table) == before
 
 
 @pytest.mark.parametrize("folder", VERSIONS)

@@ -44,6 +44,7 @@ from hudi_core.transaction.owner import Owner
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
+from tests.support.table_files import contents
 from tests.support.table_invariants import assert_compacted, assert_readable, pending_instants, read_rows
 from tests.support.tiers import tiered
 
@@ -120,17 +121,12 @@ def compact(
     )
 
 
-def files_of(table: Path) -> dict[str, bytes]:
-    """Every file's content: equal before and after means that nothing was written."""
-    return {path.relative_to(table).as_posix(): path.read_bytes() for path in table.rglob("*") if path.is_file()}
-
-
 def assert_refused(table: Path, error: type[HudiError], match: str, instant: str | None = None) -> HudiError:
-    before = files_of(table)
+    before = contents(table)
     with pytest.raises(error, match=match) as caught:
         compact(table, instant=instant or pending_instant(table))
     assert caught.value.exit_code == (3 if error is ConflictError else 2)
-    assert files_of(table) == before
+    assert contents(table) == before
     return caught.value
 
 
@@ -198,15 +194,15 @@ def test_input_that_proves_bad_only_when_it_is_read_leaves_the_instant_requested
     with leave completes.
     """
     table = golden("6", "mor_compaction_requested").table
-    instant, before = pending_instant(table), files_of(table)
+    instant, before = pending_instant(table), contents(table)
     log = sorted(path for path in table.glob("*/.*.log.2_*") if instant not in path.name)[-1]
     log.write_bytes(log.read_bytes()[:-40])
-    damaged = files_of(table)
+    damaged = contents(table)
     with pytest.raises(CorruptFileError, match="corrupt log block") as caught:
         compact(table)
     assert log.name in str(caught.value)
     assert caught.value.exit_code == 2
-    after = {path: content for path, content in files_of(table).items() if not path.startswith(CLAIMS)}
+    after = {path: content for path, content in contents(table).items() if not path.startswith(CLAIMS)}
     assert after == damaged != before
     assert compact(table, options={"airflow_hudi.allow_corrupt_log_blocks": "true"}).state == "completed"
 
@@ -263,10 +259,10 @@ def test_a_completed_instant_is_success_without_work(golden: Golden) -> None:
     table = golden("6", "mor_compaction_requested").table
     instant = pending_instant(table)
     compact(table)
-    before = files_of(table)
+    before = contents(table)
     result = compact(table, instant=instant)
     assert (result.state, result.files_written, result.bytes_written, result.records) == ("completed", 0, 0, 0)
-    assert files_of(table) == before
+    assert contents(table) == before
 
 
 def test_an_instant_that_is_not_on_the_timeline(golden: Golden) -> None:
@@ -329,11 +325,11 @@ def test_a_run_that_was_taken_over_publishes_nothing_and_removes_its_files(golde
         held.release()
         compact(table, instant=instant, owner="the second")
 
-    before = files_of(table)
+    before = contents(table)
     with pytest.raises(ConflictError, match=r"taken over|was removed"):
         compact(table, HookedEngine(after=take_over), instant, "the first")
     assert_compacted(table, instant, rows, pending)
-    assert before.items() <= files_of(table).items()
+    assert before.items() <= contents(table).items()
 
 
 def test_an_instant_that_another_writer_completed_meanwhile(golden: Golden) -> None:

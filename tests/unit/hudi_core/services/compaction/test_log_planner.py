@@ -29,6 +29,7 @@ from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.log_compactions import ENABLED, FROM_ONE, OWNER, PLANNED, VERSIONS, merge_logs, planned, schedule
 from tests.support.rows import assert_same_rows
+from tests.support.table_files import contents
 from tests.support.table_invariants import read_rows
 from tests.support.table_requests import nothing_to_do, perform
 from tests.support.tiers import tiered
@@ -37,16 +38,12 @@ Golden = Callable[[str, str], GoldenCase]
 BLOCKS = "hoodie.log.compaction.blocks.threshold"
 
 
-def tree(table: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(table)): path.read_bytes() for path in table.rglob("*") if path.is_file()}
-
-
 def reason(table: Path, options: dict[str, str]) -> str:
     """Why nothing is planned; nothing is written."""
-    before = tree(table)
+    before = contents(table)
     done = schedule(table, options)
     assert (done.instant, done.plan) == (None, None)
-    assert tree(table) == before
+    assert contents(table) == before
     return str(done.reason)
 
 
@@ -58,9 +55,9 @@ def begin_write(context: TableContext, instant: str) -> None:
 @pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_planned_run_and_then_nothing_is_due(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
-    before, rows = tree(table), read_rows(table)
+    before, rows = contents(table), read_rows(table)
     would = schedule(table, dry_run=True)
-    assert (would.instant, tree(table)) == (None, before)
+    assert (would.instant, contents(table)) == (None, before)
     done = schedule(table)
     assert done.instant is not None
     assert done.plan == would.plan

@@ -26,6 +26,7 @@ from tests.support.bootstrapped_tables import bootstrap_one
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
+from tests.support.table_files import contents
 from tests.support.table_invariants import read_rows
 from tests.support.table_requests import perform
 from tests.support.tiers import tiered
@@ -40,20 +41,16 @@ OPTIMISTIC = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
 LATER = "20990101000000000"
 
 
-def tree(table: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(table)): path.read_bytes() for path in table.rglob("*") if path.is_file()}
-
-
 def schedule(table: Path, options: dict[str, str] | None = None, *, dry_run: bool = False) -> Scheduled:
     return CompactionService().schedule(context_of(table, {**DUE, **(options or {})}), OWNER, dry_run=dry_run)
 
 
 def reason(table: Path, options: dict[str, str] | None = None) -> str:
     """Why nothing is planned; nothing is written."""
-    before = tree(table)
+    before = contents(table)
     done = schedule(table, options)
     assert (done.instant, done.plan) == (None, None)
-    assert tree(table) == before
+    assert contents(table) == before
     return str(done.reason)
 
 
@@ -65,9 +62,9 @@ def begin_write(context: TableContext, instant: str = LATER) -> None:
 @pytest.mark.parametrize("folder", tiered(VERSIONS, ["6", "9"]))
 def test_planned_run_and_then_nothing_is_due(golden: Golden, folder: str) -> None:
     table = golden(folder, "mor_basic").table
-    before, rows = tree(table), read_rows(table)
+    before, rows = contents(table), read_rows(table)
     would = schedule(table, dry_run=True)
-    assert (would.instant, tree(table)) == (None, before)
+    assert (would.instant, contents(table)) == (None, before)
     done = schedule(table)
     assert done.instant is not None
     assert done.plan == would.plan
@@ -243,10 +240,10 @@ def test_a_plan_waits_for_a_write_that_began_before_it(golden: Golden, seconds: 
     if seconds > 0:
         assert perform(context, request, LocalEngine(1), OWNER).instants[0].state == "completed"
         return
-    before = tree(table)
+    before = contents(table)
     with pytest.raises(ConflictError, match=f"deltacommit {LATER} began before compaction {instant} was planned"):
         perform(context, request, LocalEngine(1), OWNER)
-    assert tree(table) == before
+    assert contents(table) == before
     optimistic = context_of(table, OPTIMISTIC)
     assert perform(optimistic, request, LocalEngine(1), OWNER).instants[0].state == "completed"
 
@@ -286,10 +283,10 @@ def test_a_table_that_is_not_compacted_gets_no_plan(golden: Golden) -> None:
     table = golden("9", "mor_basic").table
     with (table / ".hoodie" / "hoodie.properties").open("a") as properties:
         properties.write("hoodie.table.base.file.format=ORC\n")
-    before = tree(table)
+    before = contents(table)
     with pytest.raises(UnsupportedError, match="base files of format ORC"):
         schedule(table)
-    assert tree(table) == before
+    assert contents(table) == before
 
 
 def test_options_are_checked_before_anything_is_read(golden: Golden) -> None:

@@ -23,14 +23,11 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.metadata_records import Table
+from tests.support.table_files import contents
 from tests.support.tiers import tiered
 
 OWNER = Owner.current("test")
 KEY = "_hoodie_record_key"
-
-
-def data_of(table: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(table)): path.read_bytes() for path in table.rglob("*") if path.is_file()}
 
 
 def spoil(path: Path) -> int:
@@ -85,14 +82,14 @@ def test_a_secondary_index_without_a_record_index_is_built_with_a_warning(
 def test_version_6_gets_no_statistics_of_partitions(golden: Callable[[str, str], GoldenCase]) -> None:
     """Hudi 0.15 writes on without them, and behind it queries of 1.x lose rows by those that are there."""
     table = golden("6", "mor_basic").table
-    before = data_of(table)
+    before = contents(table)
     create = ("metadata", "create", table, "--partition", "column_stats", "--partition", "partition_stats")
     switches = [f"hoodie.metadata.index.{name}.stats.enable=true" for name in ("column", "partition")]
     schedule = ("schedule", "indexing", table, *(word for item in switches for word in ("--option", item)))
     for command in (create, schedule):
         refusal = hudictl(*command)
         assert (refusal.code, "needs table version 8" in refusal.err) == (2, True), refusal.err
-        assert data_of(table) == before
+        assert contents(table) == before
 
 
 @pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
@@ -103,11 +100,11 @@ def test_no_index_is_started_on_a_table_with_files_of_a_bootstrap(
     """Their rows are in another table's files. A list of the files alone is right."""
     table = Table(golden(version, "mor_basic").table)
     skeleton = bootstrap_one(table.path)
-    before = data_of(table.path)
+    before = contents(table.path)
     with pytest.raises(UnsupportedError, match="bootstrap") as caught:
         create_metadata(context_of(table.path, {}), [name], LocalEngine(1), OWNER, 1)
     assert caught.value.path == skeleton
-    assert data_of(table.path) == before
+    assert contents(table.path) == before
     update_properties(table.storage, {"hoodie.table.metadata.partitions": f"files,{name}"})
     listed = context_of(table.path, {})
     Initializations(listed, listed.workers(LocalEngine(1), 1)).check([name])

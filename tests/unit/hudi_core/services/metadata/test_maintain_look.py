@@ -15,7 +15,8 @@ from hudi_core.verbs.metadata import (
 from hudi_core.verbs.request import Request
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
-from tests.support.table_looks import contents, looked
+from tests.support.table_files import contents
+from tests.support.table_looks import looked
 from tests.support.table_requests import perform
 from tests.support.tiers import tiered
 
