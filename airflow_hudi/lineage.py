@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from airflow_hudi.assets import TABLE
 from airflow_hudi.hooks import is_absolute, split_address
-from airflow_hudi.results import OVERWRITES, FinishedWork
+from airflow_hudi.results import OVERWRITES, WRITES, FinishedWork
 
 _REPLACES: Final = frozenset(name.lower() for name in OVERWRITES)
+_WRITES: Final = frozenset(name.lower() for name in WRITES)
 
 
 def dataset_name(address: str) -> tuple[str, str]:
@@ -40,8 +41,8 @@ def dataset_of_asset(asset: Any, lineage_context: Any) -> Any:
 def lineage_of(works: Sequence[FinishedWork], source: str | None = None, query: str | None = None) -> Any:
     """Returns the `OperatorLineage` of a task, or None without OpenLineage's provider. Each table that the task, or an
     earlier try of it, changed is an output. The output has the last instant as its version, a facet for an overwrite,
-    and the rows and bytes that this try wrote. The table of a service is an input, too; the input of an overwrite is
-    its `source`. `query` is a facet of the job.
+    and the rows and bytes that this try wrote. The table of a service is an input, too; the input of a write or an
+    overwrite is its `source`. `query` is a facet of the job.
     """
     try:
         from airflow.providers.openlineage.extractors import OperatorLineage
@@ -55,7 +56,7 @@ def lineage_of(works: Sequence[FinishedWork], source: str | None = None, query: 
         of_table = [item for item in works if item.table == table]
         facets: dict[str, Any] = {"facets": _facets(of_table), "outputFacets": _output_facets(of_table)}
         outputs.append(OutputDataset(**_named(table), **facets))
-        if any(item.service not in _REPLACES for item in of_table):
+        if any(item.service not in _WRITES for item in of_table):
             inputs.append(InputDataset(**_named(table)))
     if source:
         inputs.append(InputDataset(**_named(source)))

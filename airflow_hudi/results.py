@@ -15,6 +15,8 @@ ELSEWHERE = "another process completed it"
 """The `reason` of an instant that neither the task nor an earlier try of it worked on."""
 ARCHIVE: Final = "archive"
 OVERWRITES: Final = ("INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION")
+WRITES: Final = (*OVERWRITES, "BULK_INSERT", "INSERT", "UPSERT", "DELETE")
+"""The operations of commits whose rows come from outside of the table, or are deleted."""
 
 
 def instant_named(instant: Instant) -> dict[str, Any]:
@@ -148,7 +150,7 @@ def finished_work(result: Mapping[str, Any], service: str | None = None) -> Iter
 
 
 def _named(result: Mapping[str, Any], service: str | None) -> str | None:
-    if result.get("operation") in OVERWRITES:
+    if result.get("operation") in WRITES:
         return str(result["operation"]).lower()
     if result.get("state") == State.COMPLETED.value:
         return service

@@ -61,9 +61,9 @@ def source_of(table: Path) -> Path:
 def ours(work: str, table: Path) -> dict[str, float]:
     """Our engine on Spark."""
     from hudi_core.table import HudiTable
-    from hudi_core.verbs.overwrite import InsertOverwriteRequest
     from hudi_core.verbs.request import Request
     from hudi_core.verbs.run import RunRequest
+    from hudi_core.verbs.write import InsertOverwriteRequest
     from hudi_spark.engine import SparkEngine
     from hudi_spark.session import open_session
     from hudi_submit.zip import publish_zip

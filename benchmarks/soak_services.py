@@ -39,8 +39,8 @@ from hudi_core.errors import ConflictError, LockError
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from hudi_core.verbs.metadata import MetadataUpdateRequest
-from hudi_core.verbs.overwrite import InsertOverwriteRequest
 from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.write import InsertOverwriteRequest
 from tests.contract.zookeeper_server import zookeeper_server
 from tests.interop.changes import user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi, RealHudiError

@@ -7,8 +7,9 @@
 - ``archive``: the archival, which is planned and done at once; which instants count as archived by this task.
 - ``rollback``: rolls back every failed write, or one by name; which rollbacks are this task's; a write that completes
   meanwhile is kept.
-- ``overwrite``: ``insert_overwrite`` and ``delete_partition``: the token of a data interval, so that its work is done
-  once; the wait for a source.
+- ``write``: ``write``, and what overwrites by rows share with it: where the rows come from; the wait for a source.
+- ``overwrite``: ``insert_overwrite`` and ``delete_partition``.
+- ``tokens``: the token of a data interval, so that its work is done once; what the XCom says of work done before.
 - ``table_services``: services of many tables as one job: which runs there are, by names or by policy; when the task
   fails.
 - ``repair``: savepoints, restore, takeover and unschedule: when a refused retry counts as done.

@@ -1,4 +1,4 @@
-"""Waits in the triggerer until a condition holds, or looks fail; also the condition for the source of an overwrite."""
+"""Waits in the triggerer until a condition holds, or looks fail; also the condition for the source of a write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_ERRORS: Final = 5
 
 @dataclass
 class AwaitedSource(Condition):
-    """Holds when the source of an overwrite has arrived: a Parquet file, or a folder with a file that ends in .parquet
+    """Holds when the source of a write has arrived: a Parquet file, or a folder with a file that ends in .parquet
     or, with `marker`, the marker file. The operator and its trigger share this condition.
     """
 

@@ -1,4 +1,6 @@
-"""hudictl schedule, insert-overwrite, delete-partition and verbs of instants. command_from_fields.py has the others."""
+"""hudictl schedule, write, insert-overwrite, delete-partition and verbs of instants. command_from_fields.py has the
+others.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,38 @@ from hudi_core.verbs.instants import (
     TakeoverRequest,
     UnscheduleRequest,
 )
-from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.verbs.run import ScheduleRequest
+from hudi_core.verbs.write import OPERATIONS, DeletePartitionRequest, InsertOverwriteRequest, WriteRequest
 
 _DRY_RUN: Final = "Report what would be done, and write nothing."
+_TOKEN: Final = click.option(
+    "--token", metavar="ID", help="Names the work: the same token again does nothing, and reports what was done."
+)
 _OF_OVERWRITES: Final[Mapping[str, str | Parameter]] = {
-    "token": click.option(
-        "--token", metavar="ID", help="Names the work: the same token again does nothing, and reports what was done."
-    ),
+    "token": _TOKEN,
     "dry_run": "Report what would be replaced, and write nothing.",
 }
+_ROWS: Final[Mapping[str, str | Parameter]] = {
+    "source": click.option("--source", default="", metavar="PARQUET", help="A Parquet file, or a folder of them."),
+    "query": click.option(
+        "--query", default="", metavar="SQL", help="A query that Spark answers, instead of a source."
+    ),
+    "dataframe": click.option(
+        "--dataframe",
+        default="",
+        metavar="MODULE:FUNCTION",
+        help="A function that returns Spark's DataFrame of the rows.",
+    ),
+    "dataframe_args": click.option(
+        "--dataframe-arg",
+        "dataframe_args",
+        multiple=True,
+        metavar="K=V",
+        callback=as_pairs,
+        help="An argument of the function; repeatable.",
+    ),
+}
+_WRITES_ON: Final = ("spark", "Where the rows are written; auto takes local for small sources.")
 
 
 def _partitions(meaning: str, *, required: bool) -> Parameter:
@@ -94,6 +118,23 @@ takeover = verb_command(
     Files of the attempt are deleted, and the next run starts at once. Reports what waits for the instant.
     """,
 )
+write = verb_command(
+    WriteRequest,
+    """Insert, upsert or delete the rows of Parquet files, of a query, or of a DataFrame.
+
+    upsert replaces the rows whose keys the table has, and inserts the others. insert and bulk_insert look for no keys;
+    insert fills small files first. delete deletes the rows whose keys are given.
+    """,
+    helps={
+        "operation": click.option(
+            "--operation", required=True, type=click.Choice(OPERATIONS), help="What is done with the rows."
+        ),
+        **_ROWS,
+        "token": _TOKEN,
+        "dry_run": _DRY_RUN,
+    },
+    engine=_WRITES_ON,
+)
 insert_overwrite = verb_command(
     InsertOverwriteRequest,
     """Replace partitions by the rows of Parquet files, of a query, or of a DataFrame.
@@ -103,29 +144,12 @@ insert_overwrite = verb_command(
     replaced files go with a later clean.
     """,
     helps={
-        "source": click.option("--source", default="", metavar="PARQUET", help="A Parquet file, or a folder of them."),
-        "query": click.option(
-            "--query", default="", metavar="SQL", help="A query that Spark answers, instead of a source."
-        ),
-        "dataframe": click.option(
-            "--dataframe",
-            default="",
-            metavar="MODULE:FUNCTION",
-            help="A function that returns Spark's DataFrame of the rows.",
-        ),
-        "dataframe_args": click.option(
-            "--dataframe-arg",
-            "dataframe_args",
-            multiple=True,
-            metavar="K=V",
-            callback=as_pairs,
-            help="An argument of the function; repeatable.",
-        ),
+        **_ROWS,
         "whole_table": "Replace all partitions; without rows the table is emptied.",
         "partitions": _partitions("Replace this partition, also when no row comes", required=False),
         **_OF_OVERWRITES,
     },
-    engine=("spark", "Where the rows are written; auto takes local for small sources."),
+    engine=_WRITES_ON,
 )
 delete_partition = verb_command(
     DeletePartitionRequest,

@@ -46,6 +46,8 @@ def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[RenderableType]
             yield f"  next: {escape(document['next'])}"
         case "insert_overwrite" | "delete_partition":
             yield _replaced(document)
+        case "write":
+            yield _written(document)
         case "metadata_update":
             yield from _updated(document)
             yield _partitions(document)
@@ -138,6 +140,19 @@ def _replaced(document: Json) -> str:
     if document["engine"] is not None:
         return f"would replace {done} by {rows}"
     return f"nothing to do: {escape(document['reason'])}"
+
+
+def _written(document: Json) -> str:
+    operation, partitions = document["operation"].lower(), f"{document['partitions']} partitions"
+    if document["instant"] is None:
+        if document["engine"] is None:
+            return f"nothing to do: {escape(document['reason'])}"
+        first = escape(document["reason"].removeprefix("a dry run"))
+        return f"would {operation} {document['records']} rows of the source in {partitions}{first}"
+    before = "done before, as " if document["repeated"] else ""
+    changed = f"{document['inserted']} rows inserted, {document['updated']} updated, {document['deleted']} deleted"
+    written = f"{document['files_written']} files written"
+    return f"{before}[bold]{document['instant']}[/]: {operation} in {partitions}: {changed}; {written}"
 
 
 def _updated(document: Json) -> Iterator[str]:

@@ -10,9 +10,9 @@
 - ``failure``: which error a failure of Spark becomes (the task's, a missing module, another Python), and its remedy.
 - ``probe``: which of the needed modules the executors have, before anything is written; which missing modules only make
   work slower.
-- ``staged_rows``: the rows of a query or a DataFrame as Parquet files, for an overwrite; which queries and functions
-  are refused.
-- ``overwrite``: an overwrite by a DataFrame, called from a user's Spark job.
+- ``staged_rows``: the rows of a query or a DataFrame as Parquet files, for a write; which queries and functions are
+  refused.
+- ``write``: a write or an overwrite by a DataFrame, called from a user's Spark job.
 - ``table``: a table as a lazy DataFrame; which Spark type a column has.
 - ``read``: which splits share a task, and how a task reads them.
 - ``signals``: how SIGTERM ends a run in order, and its exit code; what a process of ours logs.

@@ -13,7 +13,7 @@ import pytest
 from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_rows
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.services.clustering.sorted_groups import SortUnit
-from hudi_core.services.overwrite.row_shards import RowsUnit
+from hudi_core.services.write.row_shards import RowsUnit
 from hudi_spark.engine import MAX_RECORDS, SparkEngine
 from tests.contract.tasks_by_value import engine_for_tasks_of
 

@@ -1,4 +1,4 @@
-"""Overwrites by a DataFrame, by a function that makes one, and by a query of Spark."""
+"""Writes and overwrites by a DataFrame, by a function that makes one, and by a query of Spark."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
-from hudi_core.services.overwrite.job import LEFT_SECONDS, STAGED
+from hudi_core.services.write.staged_rows import LEFT_SECONDS, STAGED
 from hudi_core.table import HudiTable
-from hudi_core.verbs.overwrite import InsertOverwriteRequest
+from hudi_core.verbs.write import InsertOverwriteRequest
 from hudi_spark.engine import SparkEngine
-from hudi_spark.overwrite import insert_overwrite
+from hudi_spark.write import insert_overwrite, write
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import BUCKETS, in_buckets, own_rows, places, put_source, within
 from tests.support.rows import assert_same_rows
@@ -55,6 +55,34 @@ def test_a_dataframe_replaces_the_partitions_of_its_rows(
     never = spark.sql("SELECT raise_error('evaluated')")
     again = insert_overwrite(never, str(table), token="once")
     assert (again["instant"], again["repeated"]) == (done["instant"], True)
+
+
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
+def test_rows_of_a_dataframe_are_updated_deleted_and_inserted(
+    golden: Golden, tmp_path: Path, spark: SparkSession, version: str
+) -> None:
+    table = golden(version, "cow_basic").table
+    rows = read_rows(table)
+    few = within(rows, min(rows.column("_hoodie_partition_path").to_pylist())).slice(0, 5)
+    frame = spark.read.parquet(str(put_source(own_rows(table, few), tmp_path)))
+    config = HudiTable.open(str(table)).config
+    keys = frame.select(*config.record_key_fields, *config.partition_fields)
+    done = [
+        write(given, str(table), operation=operation, token=token)
+        for given, operation, token in (
+            (frame, "upsert", "a"),
+            (keys, "delete", "b"),
+            (frame, "insert", "c"),
+            (spark.sql("SELECT raise_error('evaluated')"), "insert", "c"),
+        )
+    ]
+    counts = [(item["inserted"], item["updated"], item["deleted"], item["repeated"]) for item in done]
+    assert counts == [(0, 5, 0, False), (0, 0, 5, False), (5, 0, 0, False), (5, 0, 0, True)]
+    assert {item["engine"] for item in done[:3]} == {"spark"}
+    assert places(read_rows(table)) == places(rows)
+    assert_same_rows(own_rows(table, read_rows(table)), own_rows(table, rows), ignore=())
+    assert (staged(table), spark.catalog.listTables()) == ([], [])
+    assert_metadata_true(table)
 
 
 def test_executors_put_rows_into_buckets(golden: Golden, tmp_path: Path, spark: SparkSession) -> None:

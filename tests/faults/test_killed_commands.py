@@ -1,5 +1,5 @@
 """A command that is killed (SIGKILL) is its own retry: the same command, without a token, ends its work at once, and
-does it once. Overwrites are in tests/unit/hudi_core/services/overwrite/test_verb_killed.py.
+does it once. Overwrites are in tests/unit/hudi_core/services/write/test_verb_killed.py.
 """
 
 from __future__ import annotations

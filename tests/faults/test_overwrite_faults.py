@@ -20,8 +20,9 @@ import pytest
 from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY
 from hudi_core.errors import ConflictError
 from hudi_core.services.overwrite import job
-from hudi_core.services.overwrite.verb import OverwriteResult
 from hudi_core.services.rollback.verb import RollbackService, request_rollback, rollback
+from hudi_core.services.write.new_rows import write_rows
+from hudi_core.services.write.work import WriteResult
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from hudi_core.verbs.instants import RollbackRequest
@@ -53,7 +54,7 @@ SWEPT = [
     for kind in [*KINDS, *STAGED]
     if not (kind in STAGED and table[1] == NO_STATISTICS)
 ]
-Run = Callable[..., OverwriteResult]
+Run = Callable[..., WriteResult]
 """Of a table's folder, a plan of faults and an owner, both or None; with `dry_run` it only looks."""
 DIED = {
     "requested": (".replacecommit.requested", "would be rolled back first"),
@@ -78,7 +79,7 @@ class Work:
 
     def run(
         self, table: Path, plan: FaultPlan | None = None, owner: Owner | None = None, *, dry_run: bool = False
-    ) -> OverwriteResult:
+    ) -> WriteResult:
         with executors_make_records(self.stages):
             return self.does(table, plan, owner, dry_run=dry_run)
 
@@ -310,7 +311,6 @@ def test_the_work_of_a_live_run_is_not_taken_over(
 ) -> None:
     work = work_of(version, "mor_basic", "overwrite", tmp_path)
     refused: list[str] = []
-    write_rows = job.write_rows
 
     def meanwhile(*given: Any) -> Any:
         with pytest.raises(ConflictError) as error:

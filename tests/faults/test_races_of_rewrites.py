@@ -23,9 +23,9 @@ from hudi_core.transaction.commit import Completer
 from hudi_core.transaction.owner import Owner
 from hudi_core.verbs.instants import RollbackRequest
 from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest
-from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.verbs.request import Request
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_core.verbs.write import DeletePartitionRequest, InsertOverwriteRequest
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import own_rows, places, put_source, within

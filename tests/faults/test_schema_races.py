@@ -18,8 +18,8 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.rewriting.job import Attempt
-from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_core.verbs.write import DeletePartitionRequest, InsertOverwriteRequest
 from tests.faults.test_races_of_rewrites import VERSIONS, do
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase

@@ -16,8 +16,8 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.results import Result
 from hudi_core.table import HudiTable
-from hudi_core.verbs.overwrite import InsertOverwriteRequest
 from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.write import InsertOverwriteRequest
 from hudi_health.table import validate_metadata
 from tests.golden import make_column_case
 from tests.golden.make_column_case import row

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import ConflictError, FormatError, HudiError
-from hudi_core.services.overwrite.verb import OverwriteResult
+from hudi_core.services.write.work import WriteResult
 from hudi_core.timeline.actions.replacecommit import encode_inflight_overwrite, encode_requested_overwrite
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import open_context
@@ -61,7 +61,7 @@ NOT_WRITTEN = (
 """Cases that take no rows here: buckets by consistent hashing, base files of other formats."""
 
 
-def done_or_refused(case: str, act: Callable[[], OverwriteResult]) -> OverwriteResult | None:
+def done_or_refused(case: str, act: Callable[[], WriteResult]) -> WriteResult | None:
     """What came of it; None where the case has a plan in the way, or takes no rows here."""
     refusal: HudiError
     try:

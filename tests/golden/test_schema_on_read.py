@@ -118,6 +118,8 @@ def test_no_service_rewrites_it(name: str, tmp_path: Path) -> None:
         with pytest.raises(UnsupportedError, match="schema-on-read"):
             ClusteringService().schedule(context, an_owner(), dry_run=True)
         with pytest.raises(UnsupportedError, match="schema-on-read"):
-            plan_overwrite(context, timeline, Overwrite(Operation.DELETE_PARTITION, ("dt=p0",)), with_slices=False)
+            plan_overwrite(
+                context, timeline, Overwrite(Operation.DELETE_PARTITION, partitions=("dt=p0",)), with_slices=False
+            )
         instant = context.new_instant(timeline)
         Operations(context.active).cluster(instant, FileGroupId("dt=p0", "x-0"), completed=str(int(instant) + 1))

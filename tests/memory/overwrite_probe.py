@@ -11,8 +11,10 @@ from pathlib import Path
 import polars
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.services.overwrite.plan import Overwrite, RowsFrom
-from hudi_core.services.overwrite.verb import OverwriteResult, replace_partitions
+from hudi_core.services.overwrite.job import OverwriteJob
+from hudi_core.services.overwrite.plan import Overwrite
+from hudi_core.services.write.verb import run_write
+from hudi_core.services.write.work import RowsFrom, WriteResult
 from hudi_core.timeline.actions.commit import Operation
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.peak_memory import measured
@@ -25,11 +27,13 @@ def main(table: Path, source: str, budget: int) -> None:
     context = open_context(table, {"airflow_hudi.memory.bytes": str(budget)})
     engine = LocalEngine(1, exchange_bytes=budget)
 
-    def work() -> OverwriteResult:
+    def work() -> WriteResult:
         if source:
             whole = Overwrite(Operation.INSERT_OVERWRITE_TABLE, rows_from=RowsFrom(source))
-            return replace_partitions(context, whole, engine, an_owner())
-        return replace_partitions(context, Overwrite(Operation.DELETE_PARTITION, partitions), engine, an_owner())
+            return run_write(context, whole, OverwriteJob, engine, an_owner())
+        return run_write(
+            context, Overwrite(Operation.DELETE_PARTITION, partitions=partitions), OverwriteJob, engine, an_owner()
+        )
 
     partitions = tuple(sorted(path.name for path in table.iterdir() if not path.name.startswith(".")))
     done, peak, _ = measured(work)

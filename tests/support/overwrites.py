@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import META_FIELDS
-from hudi_core.services.overwrite import shard_files
-from hudi_core.services.overwrite.plan import Overwrite, RowsFrom
-from hudi_core.services.overwrite.verb import OverwriteResult, replace_partitions
+from hudi_core.services.overwrite.job import OverwriteJob
+from hudi_core.services.overwrite.plan import Overwrite
+from hudi_core.services.write import shard_files
+from hudi_core.services.write.verb import run_write
+from hudi_core.services.write.work import RowsFrom, WriteResult
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import Action
@@ -74,14 +76,14 @@ def overwrite(
     partitions: tuple[str, ...] = (),
     whole_table: bool = False,
     dry_run: bool = False,
-) -> OverwriteResult:
+) -> WriteResult:
     """Ours, on a local table; tasks write under the same plan of faults."""
     operation = Operation.INSERT_OVERWRITE_TABLE if whole_table else Operation.INSERT_OVERWRITE
-    work = Overwrite(operation, partitions or None, token=token, rows_from=RowsFrom(str(given)))
+    work = Overwrite(operation, partitions=partitions or None, token=token, rows_from=RowsFrom(str(given)))
     storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
     with nullcontext() if plan is None else tasks_under(plan, shard_files):
         context = open_context(table, {**OPTIONS, **(options or {})}, storage)
-        return replace_partitions(context, work, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
+        return run_write(context, work, OverwriteJob, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
 
 
 def delete(
@@ -91,13 +93,13 @@ def delete(
     owner: Owner | None = None,
     token: str | None = None,
     dry_run: bool = False,
-) -> OverwriteResult:
+) -> WriteResult:
     """Our delete_partition, on a local table."""
-    work = Overwrite(Operation.DELETE_PARTITION, partitions or None, token=token)
+    work = Overwrite(Operation.DELETE_PARTITION, partitions=partitions or None, token=token)
     storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
     with nullcontext() if plan is None else tasks_under(plan):
         context = open_context(table, dict(OPTIONS), storage)
-        return replace_partitions(context, work, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
+        return run_write(context, work, OverwriteJob, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
 
 
 def commit_of(table: Path, instant: str | None) -> CommitMetadata:

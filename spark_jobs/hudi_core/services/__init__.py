@@ -17,8 +17,9 @@ Folders, one for each service, or for code that several services share:
 
 - ``compaction/``: compactions and log compactions: when they are due, which slices they take, how these are merged.
 - ``clustering/``: when one is due, which slices it takes, in which groups, and which file gets which rows.
-- ``overwrite/``: insert overwrites and partition deletes: what they replace, and where the rows of a source go.
-- ``rewriting/``: what those three share: checks, other writers, budgets, new files, and the proof that no row is lost.
+- ``write/``: writes of rows: bulk_insert, insert, upsert, delete: where rows go. Also what overwrites share with them.
+- ``overwrite/``: insert overwrites and partition deletes: what they replace.
+- ``rewriting/``: what those four share: checks, other writers, budgets, new files, and the proof that no row is lost.
 - ``clean/``: when a clean is due, what it deletes, and which files it must keep.
 - ``archive/``: which instants leave the timeline for the archive, and what keeps the others.
 - ``rollback/``: which writes have failed, which may be rolled back, and which files go; also a dead attempt at a plan.

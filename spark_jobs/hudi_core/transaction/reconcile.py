@@ -25,7 +25,7 @@ from hudi_core.view.file_group import DataFile
 log = logging.getLogger(__name__)
 
 FindFiles = Callable[[Storage, str, Iterable[str]], Sequence[FileInfo]]
-"""Finds the files that the attempts at an instant wrote into some partitions: base_files_of, log_files_of."""
+"""Finds the files that attempts at an instant wrote into partitions: base_files_of, log_files_of, data_files_of."""
 OWN_ATTEMPTS: Final = 1_500_000_000
 """The first attempt id in our log files' names. It is far above Hudi's: in version 6, all writers share the names."""
 
@@ -69,6 +69,12 @@ def log_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> l
             ):
                 files_of_instant.append(info)
     return files_of_instant
+
+
+def data_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
+    """Returns the base files and log files that attempts at `instant` wrote into `partitions`."""
+    names = [*partitions]
+    return [*base_files_of(storage, instant, names), *log_files_of(storage, instant, names)]
 
 
 def _is_own(storage: Storage, info: FileInfo, name: LogFileName, instant: str, marked: Collection[str]) -> bool:

@@ -4,7 +4,7 @@
 modification time is the heartbeat. A writer with the eager policy has no heartbeat: it considers itself the only writer
 and rolls back every pending write (BaseHoodieTableServiceClient).
 
-For an overwrite of this engine, the claim says whether its owner lives (claim_file.py). Before the claim exists, the
+For a write of this engine, the claim says whether its owner lives (claim_file.py). Before the claim exists, the
 requested file names the process. Where this process is provably gone, nobody has to wait for a heartbeat to expire.
 
 A write has failed when its heartbeat is older than interval times tolerable misses, or when it has no heartbeat and is
@@ -28,7 +28,7 @@ from hudi_core.model.names import CLOCKS, HUDI_HEARTBEATS, ClaimFolder, epochs_o
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.replacecommit import requested_extra
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant, State
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.pending_plans import pending_ingestion
 from hudi_core.timeline.timeline import Timeline
@@ -37,7 +37,7 @@ from hudi_core.transaction.heartbeat_thread import storage_time
 from hudi_core.transaction.owner import Owner, parse_own
 
 PROCESS_KEY: Final = "airflow_hudi.process"
-"""The key of the owner (Owner.to_json) in the extra metadata of an overwrite's requested file."""
+"""The key of the owner (Owner.to_json) in the extra metadata of a write's requested file."""
 _MIN_GAP_SECONDS = 1.0
 _COPYING_SECONDS = 30.0
 """A file counts as copied, not as written after the copy, within so many seconds of the files of earlier instants."""
@@ -75,7 +75,7 @@ class Heartbeats:
     silent_seconds: float = 0.0
     """The seconds without heartbeat and change until a write counts as failed; the tolerance where that is more."""
     ours: Mapping[str, bool] = field(default_factory=dict)
-    """The pending overwrites of this engine: instant to whether its owner is dead, whatever the heartbeats say."""
+    """The pending writes of this engine: instant to whether its owner is dead, whatever the heartbeats say."""
 
     def age(self, instant: str) -> float | None:
         """Returns the seconds since the instant's last heartbeat; None when it has none."""
@@ -237,14 +237,14 @@ def _seconds_between(one: str, other: str) -> float:
 
 
 def process_of(owner: Owner) -> dict[str, str]:
-    """Returns the extra metadata that names the owner of a requested overwrite."""
+    """Returns the extra metadata that names the owner of a requested write."""
     return {PROCESS_KEY: json.dumps(owner.to_json())}
 
 
 def with_own_writes(heartbeats: Heartbeats, storage: Storage, active: ActiveTimeline, timeline: Timeline) -> Heartbeats:
-    """Returns the heartbeats with `ours`: for each pending overwrite of this engine, whether its owner is dead."""
+    """Returns the heartbeats with `ours`: for each pending write of this engine, whether its owner is dead."""
     dead: dict[str, bool] = {}
-    for instant in timeline.pending().of_actions(Action.REPLACE_COMMIT):
+    for instant in timeline.pending().of_actions(*COMMIT_ACTIONS):
         try:
             owner = _requested_by(active, instant)
         except (CorruptFileError, StorageNotFoundError):
@@ -256,16 +256,16 @@ def with_own_writes(heartbeats: Heartbeats, storage: Storage, active: ActiveTime
 
 
 def _requested_by(active: ActiveTimeline, instant: Instant) -> Owner | None:
-    path = active.path(instant.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
-    data = active.read_requested(instant.requested_time, Action.REPLACE_COMMIT)
-    process = requested_extra(data, path=path).get(PROCESS_KEY)
+    path = active.path(instant.requested_time, instant.action, State.REQUESTED)
+    data = active.read_requested(instant.requested_time, instant.action)
+    process = requested_extra(data, instant.action, path=path).get(PROCESS_KEY)
     return None if process is None else Owner.from_json(parse_own(process.encode(), "the owner", path=path), path=path)
 
 
 def _is_dead(
     heartbeats: Heartbeats, storage: Storage, active: ActiveTimeline, instant: Instant, requested_by: Owner
 ) -> bool:
-    """Returns whether the owner of an overwrite is dead, by its claim. Without a claim, the owner counts as dead when
+    """Returns whether the owner of a write is dead, by its claim. Without a claim, the owner counts as dead when
     its process is provably dead, or when it has not claimed the instant in the time after which a heartbeat expires.
     """
     try:
@@ -276,5 +276,5 @@ def _is_dead(
         return not is_live(storage, instant.requested_time, claimed.epoch, now=lambda: heartbeats.now)
     if requested_by.is_provably_dead():
         return True
-    requested = active.modified().get(active.path(instant.requested_time, Action.REPLACE_COMMIT, State.REQUESTED))
+    requested = active.modified().get(active.path(instant.requested_time, instant.action, State.REQUESTED))
     return requested is not None and heartbeats.now - requested > heartbeats.tolerance_seconds

@@ -5,8 +5,8 @@
   what a verb has to answer.
 - ``run``: ``schedule`` and ``run``: which fields exclude each other; whether there is anything to do; what a dry run
   shows; how many of the minutes and bytes are left for Spark.
-- ``overwrite``: ``insert_overwrite`` and ``delete_partition``: where rows may come from; what a token may be; which
-  overwrites only Spark can do.
+- ``write``: ``write``, ``insert_overwrite`` and ``delete_partition``: where rows may come from; what a token may be;
+  which writes only Spark can do.
 - ``instants``: ``rollback``, ``restore``, ``savepoint_create`` and ``_delete``, ``takeover``, ``unschedule``: whether
   there is anything to do; when an instant must be named.
 - ``metadata``: ``metadata_create``, ``_update`` and ``_drop``: when there is nothing to do; whether named columns start

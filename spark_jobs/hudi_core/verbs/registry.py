@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 VERBS: Final[dict[str, str]] = {
-    "delete_partition": "hudi_core.verbs.overwrite:DeletePartitionRequest",
+    "delete_partition": "hudi_core.verbs.write:DeletePartitionRequest",
     "doctor": "hudi_health.verbs:DoctorRequest",
-    "insert_overwrite": "hudi_core.verbs.overwrite:InsertOverwriteRequest",
+    "insert_overwrite": "hudi_core.verbs.write:InsertOverwriteRequest",
     "metadata_create": "hudi_core.verbs.metadata:MetadataCreateRequest",
     "metadata_drop": "hudi_core.verbs.metadata:MetadataDropRequest",
     "metadata_update": "hudi_core.verbs.metadata:MetadataUpdateRequest",
@@ -21,5 +21,6 @@ VERBS: Final[dict[str, str]] = {
     "schedule": "hudi_core.verbs.run:ScheduleRequest",
     "takeover": "hudi_core.verbs.instants:TakeoverRequest",
     "unschedule": "hudi_core.verbs.instants:UnscheduleRequest",
+    "write": "hudi_core.verbs.write:WriteRequest",
 }
 """The `module:class` of each verb."""

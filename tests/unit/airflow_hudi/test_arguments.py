@@ -23,6 +23,7 @@ from airflow_hudi.operators.repair import HudiSavepointOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
 from airflow_hudi.operators.service import HudiCompactionOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
+from airflow_hudi.operators.write import HudiWriteOperator
 from airflow_hudi.sensors import HudiInstantSensor, HudiNoPendingSensor, HudiPartitionSensor
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
 from hudi_core.errors import ConfigError, HudiError
@@ -54,6 +55,9 @@ LITERALS: list[tuple[Any, Mapping[str, Any], str]] = [
     (HudiInsertOverwriteOperator, {"source": "/a", "query": "select 1"}, "exclude each other"),
     (HudiInsertOverwriteOperator, {"source": "/a", "whole_table": "all"}, "whole_table is 'all'"),
     (HudiDeletePartitionOperator, {"partitions": ["a", "a"]}, "named twice"),
+    (HudiWriteOperator, {"operation": "upsrt"}, "operation is 'upsrt' .did you mean upsert"),
+    (HudiWriteOperator, {"source": "/a"}, "is no operation of write"),
+    (HudiWriteOperator, {"operation": "delete", "source": "/a", "token": "a\nb"}, "is no token"),
     (HudiTableServicesOperator, {"mode": "execut"}, "did you mean execute"),
     (HudiTableServicesOperator, {"services": "complaction"}, "did you mean compaction"),
     (HudiTableServicesOperator, {"max_minutes": "soon"}, "max_minutes is 'soon'"),
@@ -107,6 +111,8 @@ def test_what_is_mapped_is_not_judged_where_a_mistake_would_be_tried_again(
         (HudiCompactionOperator, {"engine": None, "options": None, "conf": None}),
         (HudiInsertOverwriteOperator, {"source": "{{ a }}", "query": "{{ b }}", "whole_table": "{{ c }}"}),
         (HudiInsertOverwriteOperator, {}),
+        (HudiWriteOperator, {"operation": "{{ a }}", "source": "/a", "wait_for_source": "{{ b }}"}),
+        (HudiWriteOperator, {}),
         (HudiDeletePartitionOperator, {"partitions": "day={{ ds }}"}),
         (
             HudiTableServicesOperator,

@@ -15,6 +15,7 @@ from airflow_hudi.assets import changed_partitions_asset, table_asset, written_p
 from airflow_hudi.operators.overwrite import HudiInsertOverwriteOperator
 from airflow_hudi.operators.service import HudiCompactionOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
+from airflow_hudi.operators.write import HudiWriteOperator
 from hudi_core.errors import StorageError
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import Store, context, real_job
@@ -68,6 +69,31 @@ def test_an_overwrite_tells_its_table_and_the_partitions_that_changed(
     assert events[changed].partition_keys == {name}
     assert events[other].extra == {}
     # As a consumer reads it.
+    assert written_partitions({asset: [events[asset]]}) == {name}
+
+
+@pytest.mark.parametrize("operation", ["upsert", "delete"])
+def test_a_write_tells_its_table_and_the_partitions_that_changed(
+    golden: Golden, tmp_path: Path, operation: str
+) -> None:
+    table = golden("9", "cow_basic").table
+    rows = read_rows(table)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    asset, changed = table_asset(str(table)), changed_partitions_asset(str(table))
+    write = HudiWriteOperator(
+        task_id="t",
+        table=str(table),
+        hudi_conn_id=None,
+        operation=operation,
+        source=str(put_source(own_rows(table, within(rows, name).slice(0, 3)), tmp_path)),
+        outlets=[asset, changed],
+    )
+    given, events = with_events()
+    done = write.execute(given)
+    (instant,) = events[asset].extra["instants"]
+    assert (instant["instant"], instant["operation"]) == (done["instant"], operation.upper())
+    assert (instant["partitions"], instant["action"]) == ([name], "commit")
+    assert events[changed].partition_keys == {name}
     assert written_partitions({asset: [events[asset]]}) == {name}
 
 

@@ -15,6 +15,7 @@ from airflow_hudi.assets import changed_partitions_asset, table_asset
 from airflow_hudi.lineage import dataset_name, dataset_of_asset, lineage_of
 from airflow_hudi.operators.overwrite import HudiInsertOverwriteOperator
 from airflow_hudi.operators.service import HudiCompactionOperator
+from airflow_hudi.operators.write import HudiWriteOperator
 from airflow_hudi.results import FinishedWork
 from tests.support.fake_spark_submit import Store, context, real_job
 from tests.support.golden_data import GoldenCase
@@ -84,6 +85,25 @@ def test_an_overwrite(golden: Golden, tmp_path: Path, submitted: Path, monkeypat
         "lifecycleStateChange": {"lifecycleStateChange": "OVERWRITE"},
     }
     assert output["outputFacets"]["outputStatistics"]["rowCount"] == kept.num_rows
+
+
+def test_a_write_has_its_source_as_input_and_overwrites_nothing(
+    golden: Golden, tmp_path: Path, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = golden("9", "cow_basic").table
+    real_job(monkeypatch)
+    source = put_source(own_rows(table, read_rows(table).slice(0, 3)), tmp_path)
+    write = HudiWriteOperator(task_id="t", table=str(table), hudi_conn_id=None, operation="upsert", source=str(source))
+    done = write.execute(context(Store()))
+    found = extracted(write)
+    assert [(item.namespace, item.name) for item in found.inputs] == [("file", str(source))]
+    (output,) = map(shown, found.outputs)
+    assert output["facets"] == {
+        "storage": {"storageLayer": "hudi", "fileFormat": "parquet"},
+        "version": {"datasetVersion": done["instant"]},
+    }
+    statistics = output["outputFacets"]["outputStatistics"]
+    assert [statistics[name] for name in ("rowCount", "fileCount")] == [done["records"], done["files_written"]]
 
 
 def test_a_service(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,15 @@ NUMBERS = {"files_written": 2, "bytes_written": 300, "files_deleted": 0, "record
             [FinishedWork("/t", "insert_overwrite", "2", True, records=3)],
         ),
         ({"table": "/t", "instant": None, "operation": "DELETE_PARTITION", "repeated": False}, None, []),
+        *(
+            (
+                {"table": "/t", "instant": "2", "operation": operation, "repeated": False, "files_written": 1},
+                None,
+                [FinishedWork("/t", operation.lower(), "2", files_written=1)],
+            )
+            for operation in ("BULK_INSERT", "INSERT", "UPSERT", "DELETE")
+        ),
+        ({"table": "/t", "instant": None, "operation": "UPSERT", "repeated": False}, None, []),
         (
             {"table": "/t", "instant": "3", "target": "2", "removed": {"files": 1}},
             None,

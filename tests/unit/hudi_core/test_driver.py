@@ -17,9 +17,9 @@ from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
 from hudi_core.request.results import Result
 from hudi_core.table import HudiTable
 from hudi_core.verbs.metadata import MetadataCreateRequest
-from hudi_core.verbs.overwrite import InsertOverwriteRequest
 from hudi_core.verbs.request import Request
 from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.write import InsertOverwriteRequest
 from hudi_health.verbs import ProbeStoreRequest
 from tests.support.golden_data import GoldenCase
 

@@ -18,9 +18,9 @@ from hudi_core.request.results import BatchResult, Result
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest, JobRequest, run_job
 from hudi_core.verbs.metadata import MetadataUpdateRequest
-from hudi_core.verbs.overwrite import InsertOverwriteRequest
 from hudi_core.verbs.request import RESULTS, Request
 from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.write import InsertOverwriteRequest
 from hudi_health.verbs import PROBE_RESULTS, DoctorRequest, ProbeStoreRequest
 from hudi_spark import engine
 from hudi_spark import job as job_module

@@ -13,8 +13,8 @@ import pytest
 
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.batch import BatchRequest, JobRequest, parse_job
-from hudi_core.verbs.overwrite import DeletePartitionRequest
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_core.verbs.write import DeletePartitionRequest
 from hudi_health.verbs import DoctorRequest
 from hudi_submit.spark_submit import (
     LONGEST_ARGUMENT,

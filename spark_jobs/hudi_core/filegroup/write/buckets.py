@@ -106,6 +106,11 @@ def place_of(place: str) -> tuple[str, str | None]:
     return partition, digits or None
 
 
+def place_of_bucket(partition: str, file_id: str) -> str:
+    """Returns the place of a file group, as Buckets.places makes it."""
+    return f"{partition}{_PLACE}{file_id[:_DIGITS]}"
+
+
 def bucket_file_id(random: str, digits: str) -> str:
     """Returns the prefix of a bucket's new file id, made of a random one (BucketIdentifier.newBucketFileIdPrefix)."""
     return digits + random[_DIGITS:]

@@ -5,21 +5,14 @@ what stops an overwrite then, and at its commit. job.py makes sure that an overw
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from hudi_core.codec.avro.arrow import arrow_schema
-from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.config.rows_config import INDEX_TYPE, NUM_BUCKETS
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
-from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, are_buckets, bucket_of
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId
-from hudi_core.model.partition import one_below_another
 from hudi_core.services.context import TableContext
-from hudi_core.services.overwrite.source import CountedRows
 from hudi_core.services.rewriting.checks import (
     check_buckets,
     check_no_plans_on,
@@ -27,45 +20,57 @@ from hudi_core.services.rewriting.checks import (
     check_schema_of_latest,
     check_table,
 )
+from hudi_core.services.write.checks import check_buckets_of, check_not_nested
+from hudi_core.services.write.source import Needs
+from hudi_core.services.write.work import Extent, Work
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.actions.replacecommit import encode_requested_overwrite
+from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.file_system_view import FileSystemView
 
-_ENOUGH_IDS = 8
-"""So many file ids do not all begin like buckets by chance."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowsFrom:
-    """Where rows come from: the address `source`, or a query, or a function that returns a DataFrame."""
-
-    source: str = ""
-    query: str = ""
-    dataframe: str = ""
-    dataframe_args: Mapping[str, str] = field(default_factory=dict)
+_NO_ROWS = (
+    "the source has no rows, so no partition is replaced; name those to be emptied with --partition, or give "
+    "--whole-table"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Overwrite:
+class Overwrite(Work):
     """The work of an overwrite. `partitions` are those to replace. None: those of the rows, or of the whole table where
-    `operation` is INSERT_OVERWRITE_TABLE. `rows` are the counted rows, and `rows_from` says where they come from; a
-    DELETE_PARTITION has neither. `seen` are the commits that the table had before Spark evaluated the rows, because
-    these may come from the table itself; None where the rows come from files.
+    `operation` is INSERT_OVERWRITE_TABLE.
     """
 
-    operation: str
     partitions: tuple[str, ...] | None = None
-    rows: CountedRows | None = None
-    token: str | None = None
-    seen: frozenset[str] | None = None
-    rows_from: RowsFrom | None = None
 
-    @property
-    def row_counts(self) -> Mapping[str, int]:
-        """How many new rows each partition gets."""
-        return {} if self.rows is None else self.rows.by_partition
+    def action(self, context: TableContext) -> str:
+        return Action.REPLACE_COMMIT
+
+    def needs(self) -> Needs:
+        return Needs()
+
+    def nothing(self) -> str | None:
+        is_whole = self.operation == Operation.INSERT_OVERWRITE_TABLE
+        return None if self.row_counts or is_whole or self.partitions else _NO_ROWS
+
+    def extent(self, context: TableContext, timeline: Timeline) -> Extent:
+        plan = plan_overwrite(context, timeline, self, with_slices=False)
+        return Extent(plan.partitions, len(plan.file_groups()))
+
+    def check_plans(self, context: TableContext, timeline: Timeline, extent: Extent) -> None:
+        check_no_plans(context, timeline, extent.partitions)
+
+    def requested(self, context: TableContext, process: Mapping[str, str]) -> bytes:
+        is_named = context.config.features.conflict_release == "1.2"
+        layout = context.active.layout
+        return encode_requested_overwrite(
+            self.operation, token=self.token, layout=layout, names_deletes=is_named, process=process
+        )
+
+    def other_partitions(self, metadata: CommitMetadata) -> frozenset[str]:
+        if self.partitions is None:
+            return frozenset()
+        return frozenset(self.partitions) ^ frozenset(metadata.replaced_file_ids or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +113,7 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
     known = frozenset(view.partitions())
     partitions = _partitions(context, work, known)
     new = partitions - known
-    nested = one_below_another(new, known) if new else None
-    if nested is not None:
-        raise ConfigError(
-            f"partition {nested[0]!r} would lie below partition {nested[1]!r}, and its rows be missed by all who list "
-            "the storage",
-            path=context.uri,
-            remedy="give the rows another value in the partition columns, without the slash",
-        )
+    check_not_nested(context, new, known)
     check_no_plans(context, timeline, partitions)
     if work.seen is not None:
         _check_not_changed(context, timeline, work.seen, partitions)
@@ -129,9 +127,7 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
         if reads_rows and any(item.log_files for item in latest):
             MergePolicy.for_table(context.config, context.options)
     if work.rows is not None:
-        buckets = work.rows.rows.buckets
-        enough = 1 if buckets is not None else _ENOUGH_IDS
-        check_bucket_ids(context, _first_ids(_file_ids(context, timeline, view, replaced), enough), buckets)
+        check_buckets_of(context, timeline, view, replaced, work.rows.rows.buckets)
     commits = timeline.commits().requested_times
     return OverwritePlan(replaced, tuple(slices), frozenset(new), frozenset(commits))
 
@@ -213,59 +209,3 @@ def _written_since(
             touched = {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})} & partitions
             if touched:
                 yield item, metadata, min(touched)
-
-
-def check_same_schema(context: TableContext, now: Timeline, instant: str, schema: AvroSchema) -> None:
-    """Raises ConflictError where the table's columns, or their types, are no longer those of `schema`: the commit would
-    overwrite the change of another. The names of Avro records do not count, since engines give their own.
-    """
-    path = context.config.path
-    current = table_schema(context.storage, context.config, now)
-    if arrow_schema(current, path=path) != arrow_schema(schema, path=path):
-        raise ConflictError(
-            f"the table's schema was changed since the work of {instant} began", path=context.uri, remedy="run it again"
-        )
-
-
-def _first_ids(more_ids: Iterator[Collection[str]], enough: int) -> frozenset[str]:
-    """Returns ids until one of them is no bucket's, or there are `enough`: a few may begin like buckets by chance."""
-    ids: set[str] = set()
-    while (not ids or (len(ids) < enough and are_buckets(ids))) and (more := next(more_ids, None)) is not None:
-        ids.update(more)
-    return frozenset(ids)
-
-
-def _file_ids(
-    context: TableContext, timeline: Timeline, view: FileSystemView, replaced: Mapping[str, Collection[str]]
-) -> Iterator[list[str]]:
-    """Yields file ids of what is replaced, of each partition, and of each commit's files, newest first."""
-    yield [file_id for ids in replaced.values() for file_id in ids]
-    for name in view.partitions():
-        yield [item.file_group.file_id for item in view.latest_merged_slices(name)]
-    for item in reversed(timeline.commits().instants):
-        metadata = context.active.read_commit(item)
-        written = [stat.file_id for stat in metadata.write_stats()]
-        yield written + [group.file_id for group in metadata.replaced_file_groups()]
-
-
-def check_bucket_ids(context: TableContext, ids: Collection[str], buckets: Buckets | None) -> None:
-    """Raises ConfigError where the table has other buckets. Only ids of file groups show a table's buckets."""
-    path = context.config.path
-    remedy = f"give --option {NUM_BUCKETS.name}=NUMBER as the table's writers have it"
-    if buckets is None:
-        if are_buckets(ids):
-            raise ConfigError(
-                "the table has a bucket index, whose rows have their places by the hash of their keys",
-                path=path,
-                remedy=remedy,
-            )
-        return
-    for file_id in sorted(ids):
-        if BUCKET_ID.match(file_id) is None:
-            raise ConfigError(
-                f"file group {file_id} is no bucket",
-                path=path,
-                remedy=f"leave out {NUM_BUCKETS.name}, and {INDEX_TYPE.name}=BUCKET",
-            )
-        if bucket_of(file_id) >= buckets.count:
-            raise ConfigError(f"file group {file_id} is none of {buckets.count} buckets", path=path, remedy=remedy)

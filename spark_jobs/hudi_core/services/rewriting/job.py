@@ -66,7 +66,7 @@ class RewriteJob(Job[Plan, Rewritten]):
     looks_once = True
     operation: str
     """The operation type of the commit."""
-    conflicts_as: ClassVar[str]
+    conflicts_as: str
     """The action by which the job is compared with concurrent operations (conflict.is_compared)."""
     changes_rows: ClassVar[bool] = False
     """Whether rows come or go. Else each row stays as it is; so secondary indexes, which hold no places, stay too."""

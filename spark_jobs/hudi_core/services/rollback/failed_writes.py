@@ -131,7 +131,7 @@ def nothing_failed(context: TableContext, timeline: Timeline) -> str:
 
 
 def dead_own_writes(context: TableContext, timeline: Timeline, *, dry_run: bool = False) -> list[Instant]:
-    """Returns the pending overwrites of this engine whose owner is dead, newest first. They failed by any policy."""
+    """Returns the pending writes of this engine whose owner is dead, newest first. They failed by any policy."""
     ours = heartbeats_of(context, timeline, read_only=dry_run).ours
     return [item for item in reversed(timeline.pending().instants) if ours.get(item.requested_time)]
 

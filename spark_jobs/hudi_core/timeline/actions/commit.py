@@ -52,6 +52,10 @@ class Operation:
     INSERT_OVERWRITE_TABLE: Final = "INSERT_OVERWRITE_TABLE"
     DELETE_PARTITION: Final = "DELETE_PARTITION"
     UPSERT_PREPPED: Final = "UPSERT_PREPPED"
+    BULK_INSERT: Final = "BULK_INSERT"
+    INSERT: Final = "INSERT"
+    UPSERT: Final = "UPSERT"
+    DELETE: Final = "DELETE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,21 +162,29 @@ def encode_commit_avro(metadata: CommitMetadata) -> bytes:
     return encode_datum("HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata", _members(metadata))
 
 
-def encode_inflight(operation: str, profile: Mapping[str, Iterable[WriteStat]], *, layout: int) -> bytes:
-    """Returns the inflight file of a write (saveWorkloadProfileMetadataToInflight). `profile` has stats of to_come."""
+def encode_inflight(
+    operation: str,
+    profile: Mapping[str, Iterable[WriteStat]],
+    *,
+    layout: int,
+    extra: Mapping[str, str] | None = None,
+) -> bytes:
+    """Returns the inflight file of a write (saveWorkloadProfileMetadataToInflight). `profile` has stats of to_come,
+    `extra` is extra metadata.
+    """
     nulls: dict[str, Any] = {"path": None, "partitionPath": None, "runtimeStats": None}
     if layout == 2:
         nulls |= {"numUpdates": 0, "totalLogReadTimeMs": 0}
     stats = {partition: tuple(replace(stat, extra=nulls) for stat in found) for partition, found in profile.items()}
-    metadata = CommitMetadata(stats, operation_type=operation)
+    metadata = CommitMetadata(stats, operation_type=operation, extra_metadata=extra or {})
     if layout == 1:
         return encode_commit(metadata)
     return encode_datum("HoodieCommitMetadata", {**_members(metadata), "version": None})
 
 
-def to_come(file_id: str = "", prev_commit: str = NULL_COMMIT, *, inserts: int = 0) -> WriteStat:
-    """Returns a stat for encode_inflight: a write of `inserts` new rows into a file group, or into new ones."""
-    return WriteStat(file_id, "", "", prev_commit, 0, 0, 0, inserts, 0, 0)
+def to_come(file_id: str = "", prev_commit: str = NULL_COMMIT, *, inserts: int = 0, updates: int = 0) -> WriteStat:
+    """Returns a stat for encode_inflight: new rows, and updates of old ones, in a file group; or rows in new ones."""
+    return WriteStat(file_id, "", "", prev_commit, 0, 0, updates, inserts, 0, 0)
 
 
 def _members(metadata: CommitMetadata) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from hudi_core.errors import FormatError
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_partition, join
-from hudi_core.timeline.actions.commit import Operation, encode_inflight, to_come
+from hudi_core.timeline.actions.commit import Operation, decode_commit, encode_inflight, to_come
 from hudi_core.timeline.actions.compaction import MISSING_FIELD, MISSING_PARTITIONS
 from hudi_core.timeline.actions.content import (
     decode_record,
@@ -31,6 +31,7 @@ from hudi_core.timeline.actions.content import (
     texts,
 )
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
+from hudi_core.timeline.instant import Action
 
 _SCHEMA: Final = "HoodieRequestedReplaceMetadata"
 _PLAN: Final = "org.apache.hudi.avro.model.HoodieClusteringPlan"
@@ -218,9 +219,21 @@ def encode_inflight_overwrite(operation: str, rows: Mapping[str, int], *, layout
     return encode_inflight(operation, profile, layout=layout)
 
 
-def requested_extra(data: bytes, *, path: str) -> Mapping[str, str]:
-    """Returns the extra metadata of a requested replacecommit. Raises CorruptFileError naming `path`."""
+def encode_requested_write(operation: str, extra: Mapping[str, str], *, layout: int) -> bytes:
+    """Returns the requested file of a commit or deltacommit of this engine, a HoodieCommitMetadata with `extra`
+    metadata. Hudi's is empty, and Hudi reads none.
+    """
+    return encode_inflight(operation, {}, layout=layout, extra=extra)
+
+
+def requested_extra(data: bytes, action: str, *, path: str) -> Mapping[str, str]:
+    """Returns the extra metadata of a requested replacecommit, commit or deltacommit. Raises CorruptFileError naming
+    `path`.
+    """
     if not data:
         return {}
+    if action != Action.REPLACE_COMMIT:
+        extra = decode_commit(data, path=path, stats=False).extra_metadata
+        return {key: value for key, value in extra.items() if value is not None}
     raw = decode_record(data, "operationType", "requested replacecommit", path=path)
     return text_map(raw, "extraMetadata", path=path)

@@ -53,8 +53,8 @@ def test_all_of_them_are_there() -> None:
         "Rollback",
         "Savepoint",
     }
-    overwrites = {"DeletePartition", "InsertOverwrite"}
-    names = services | overwrites | {"Alert", "Doctor", "ProbeStore", "TableServices", "Takeover", "Unschedule"}
+    writes = {"DeletePartition", "InsertOverwrite", "Write"}
+    names = services | writes | {"Alert", "Doctor", "ProbeStore", "TableServices", "Takeover", "Unschedule"}
     assert {operator.__name__ for operator in operators()} == {f"Hudi{name}Operator" for name in names}
 
 

@@ -32,6 +32,7 @@ from airflow_hudi.operators.service import (
     HudiLogCompactionOperator,
 )
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
+from airflow_hudi.operators.write import HudiWriteOperator
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import RENDERED, Store, context, requests
 from tests.support.golden_archives import TIGHT
@@ -77,6 +78,12 @@ WORK: list[tuple[str, str, Any, Callable[[Path], dict[str, Any]]]] = [
     ("savepoint", "mor_basic", HudiSavepointOperator, lambda _: {}),
     ("takeover", "compaction_inflight", HudiTakeoverOperator, pending),
     ("unschedule", "clustering_requested_cow", HudiUnscheduleOperator, pending),
+    (
+        "write",
+        "cow_basic",
+        HudiWriteOperator,
+        lambda table: {"operation": "upsert", "source": str(min(table.glob("*/*.parquet")))},
+    ),
     (
         "overwrite",
         "cow_basic",

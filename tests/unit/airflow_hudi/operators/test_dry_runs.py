@@ -25,6 +25,7 @@ from airflow_hudi.operators.service import (
     HudiIndexingOperator,
     HudiLogCompactionOperator,
 )
+from airflow_hudi.operators.write import HudiWriteOperator
 from hudi_core.table import HudiTable
 from tests.support.damaged_files import tree
 from tests.support.fake_spark_submit import RENDERED, Store, context, requests
@@ -107,6 +108,13 @@ KINDS: list[tuple[str, str, Any, Callable[[Path], Given], Callable[[Path], tuple
         lambda table: ("unschedule", "TABLE", plan(table)),
     ),
     (
+        "write",
+        "cow_basic",
+        HudiWriteOperator,
+        lambda table: {"operation": "upsert", "source": file_of(table), "token": "a"},
+        lambda table: ("write", "TABLE", "--operation", "upsert", "--source", file_of(table), "--engine", "local"),
+    ),
+    (
         "overwrite",
         "cow_basic",
         HudiInsertOverwriteOperator,
@@ -163,7 +171,7 @@ def test_a_dry_run_says_what_hudictl_says_and_writes_nothing(
     token = {"token": given["token"]} if "token" in given else {}
     assert result == {"table": str(table), "dry_run": True, **token, **said.document}
     assert tree(table) == before
-    assert any(result.get(member) for member in ("plan", "removed", "replaced_file_groups"))
+    assert any(result.get(member) for member in ("plan", "removed", "replaced_file_groups", "records"))
 
 
 @pytest.mark.parametrize("mode", ["schedule", "both"])

@@ -17,15 +17,13 @@ from airflow.sdk.io.fs import _register_filesystems
 from airflow.utils.types import DagRunType
 from fsspec.implementations.memory import MemoryFileSystem
 
-from airflow_hudi.operators.overwrite import (
-    BaseHudiOverwriteOperator,
-    HudiDeletePartitionOperator,
-    HudiInsertOverwriteOperator,
-)
+from airflow_hudi.operators.base import BaseHudiOperator
+from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator, HudiInsertOverwriteOperator
+from airflow_hudi.operators.tokens import token_of
 from airflow_hudi.task_fate import HudiJobFailed, HudiJobKilled, HudiSensorFailed
 from hudi_core.errors import ConfigError
 from hudi_core.table import HudiTable
-from hudi_core.verbs.overwrite import InsertOverwriteRequest
+from hudi_core.verbs.write import InsertOverwriteRequest
 from tests.support.fake_spark_submit import RENDERED, Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import own_rows, places, put_source, within
@@ -46,7 +44,7 @@ def of_interval(start: datetime = START, store: Store | None = None, **changes: 
     return {**found, "data_interval_start": start, "data_interval_end": start + DAY}
 
 
-def made(operator: type[BaseHudiOverwriteOperator], table: Path, **arguments: Any) -> BaseHudiOverwriteOperator:
+def made(operator: type[BaseHudiOperator], table: Path, **arguments: Any) -> BaseHudiOperator:
     fields = {"task_id": "overwrite", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1}
     return operator(**{**fields, **arguments})
 
@@ -137,7 +135,7 @@ def test_a_run_that_no_schedule_started_is_work_of_its_own(golden: Golden, parti
 
     def token(run_type: DagRunType) -> str:
         run = SimpleNamespace(partition_date=partition, run_type=run_type)
-        return write.token_of({**of_interval(), "dag_run": run})
+        return token_of(write, {**of_interval(), "dag_run": run})
 
     others = {kind: token(kind) for kind in DagRunType}
     of_schedule = {others.pop(DagRunType.SCHEDULED), others.pop(DagRunType.BACKFILL_JOB)}
@@ -153,7 +151,7 @@ def test_a_partition_of_the_schedule_is_the_name_of_the_work(golden: Golden) -> 
     def token(date: datetime | None = START, run_type: str = "backfill", **changes: Any) -> str:
         run = {**of_interval(**changes), "data_interval_start": None, "data_interval_end": None}
         run["dag_run"] = SimpleNamespace(partition_date=date, run_type=run_type)
-        return write.token_of(run)
+        return token_of(write, run)
 
     assert token() == token(run_id="backfill__1") == "airflow:maintenance/compact@2026-02-01T00:00:00+00:00"
     assert token(START.astimezone(timezone(timedelta(hours=2))), "scheduled") == token()

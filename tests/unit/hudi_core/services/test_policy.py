@@ -17,8 +17,8 @@ from hudi_core.services.service import service_of
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.instant_time import parse_instant, zone_of
-from hudi_core.verbs.overwrite import DeletePartitionRequest
 from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.write import DeletePartitionRequest
 from tests.support.changed_tables import QUICK_CLOCK, an_owner, open_context
 from tests.support.golden_clusterings import cluster, plan_of_all
 from tests.support.golden_compactions import OPTIONS

@@ -11,8 +11,8 @@ from benchmarks.delaying_proxy import in_turn
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.policy import Policy
 from hudi_core.table import HudiTable
-from hudi_core.verbs.overwrite import InsertOverwriteRequest
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_core.verbs.write import InsertOverwriteRequest
 from tests.support.golden_statistics import Golden
 from tests.support.request_log import RequestLog, log_requests
 

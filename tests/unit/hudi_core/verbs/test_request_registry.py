@@ -15,10 +15,10 @@ from hudi_core.request.results import REQUEST_VERSION
 from hudi_core.request.services import SERVICES
 from hudi_core.verbs.instants import RollbackRequest
 from hudi_core.verbs.metadata import MetadataDropRequest
-from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.verbs.registry import VERBS
 from hudi_core.verbs.request import Request, check_names, parse_request, verb_class
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_core.verbs.write import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_health.verbs import MetadataValidateRequest
 
 CLASSES = [verb_class(verb) for verb in VERBS]

@@ -17,6 +17,8 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.overwrite import job
 from hudi_core.services.overwrite.plan import OverwritePlan
 from hudi_core.services.rewriting import job as rewrite
+from hudi_core.services.rewriting.other_writers import check_early
+from hudi_core.services.write.new_rows import write_rows
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
@@ -32,7 +34,6 @@ Golden = Callable[[str, str], GoldenCase]
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, does: Callable[[], object]) -> None:
     """Once the rows are written."""
-    write_rows = job.write_rows
 
     def both(*given: Any) -> Any:
         found = write_rows(*given)
@@ -78,7 +79,6 @@ def test_a_write_between_plan_and_work_wins(
     mine = put_source(own_rows(table, within(rows, name)), tmp_path / "mine")
     other = put_source(own_rows(table, within(rows, name).slice(0, 2)), tmp_path / "other")
     options = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
-    check_early = job.check_early
 
     def commits_first(*given: Any) -> None:
         monkeypatch.setattr(job, "check_early", check_early)
@@ -110,7 +110,7 @@ def test_a_write_elsewhere_meanwhile_is_no_conflict(
 
 def delete_beside(table: Path, partition: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        from hudi_core.services.overwrite import verb
+        from hudi_core.services.write import verb
 
         patch.setattr(verb, "live_writer", lambda *_: None)
         delete(table, partition)

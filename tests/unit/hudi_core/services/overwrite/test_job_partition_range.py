@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.services.overwrite import verb
+from hudi_core.services.write import verb
 from hudi_core.timeline.instant import Action
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table

@@ -10,15 +10,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
-from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.filegroup.write.buckets import PARTITION_BUCKETS_FOLDER, Buckets
-from hudi_core.services.overwrite.plan import (
-    Overwrite,
-    check_bucket_ids,
-    check_not_written,
-    check_same_schema,
-    plan_overwrite,
-)
+from hudi_core.filegroup.write.buckets import PARTITION_BUCKETS_FOLDER
+from hudi_core.services.overwrite.plan import Overwrite, check_not_written, plan_overwrite
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.actions.commit import Operation
 from tests.support.changed_tables import an_owner, begin_like_a_bucket, choose_payload, data_files, open_context
@@ -35,7 +28,7 @@ def test_the_plan_has_every_file_group_of_its_partitions(golden: Golden) -> None
     timeline = context.active.load()
     view = context.view(timeline)
     one = view.partitions()[0]
-    plan = plan_overwrite(context, timeline, Overwrite(Operation.DELETE_PARTITION, (one,)), with_slices=True)
+    plan = plan_overwrite(context, timeline, Overwrite(Operation.DELETE_PARTITION, partitions=(one,)), with_slices=True)
     assert plan.partitions == {one}
     assert plan.replaced[one] == tuple(item.file_group.file_id for item in view.latest_merged_slices(one))
     assert len(plan.slices) == len(plan.file_groups()) > 0
@@ -138,7 +131,7 @@ def test_a_commit_to_an_overwritten_partition_is_a_conflict(golden: Golden, tmp_
     rows = read_rows(table)
     names = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))
     plans = [
-        plan_overwrite(context, known, Overwrite(Operation.DELETE_PARTITION, (name,)), with_slices=False)
+        plan_overwrite(context, known, Overwrite(Operation.DELETE_PARTITION, partitions=(name,)), with_slices=False)
         for name in names[:2]
     ]
     overwrite(table, put_source(own_rows(table, within(rows, names[0])), tmp_path))
@@ -162,28 +155,6 @@ def test_a_commit_that_is_rolled_back_meanwhile_is_a_conflict(golden: Golden, ve
     rollback(context, gone, an_owner())
     with pytest.raises(ConflictError, match=f"commit {gone} was rolled back"):
         check_not_written(context, context.active.load(), "T", plan)
-
-
-def test_a_change_of_columns_is_a_conflict(golden: Golden) -> None:
-    context = open_context(golden("9", "cow_basic").table)
-    now = context.active.load()
-    schema = table_schema(context.storage, context.config, now)
-    check_same_schema(context, now, "T", {**schema, "name": "flinks_record", "namespace": "org.acme", "doc": "a"})
-    column = schema["fields"][-1]
-    for fields in (
-        [*schema["fields"], {**column, "name": "more"}],
-        [*schema["fields"][:-1], {**column, "type": "bytes"}],
-    ):
-        with pytest.raises(ConflictError, match="schema was changed since the work of T began"):
-            check_same_schema(context, now, "T", {**schema, "fields": fields})
-
-
-def test_file_ids_show_buckets_without_base_files(golden: Golden) -> None:
-    context = open_context(golden("9", "bucket_index_cow").table)
-    ids = ["00000002-64c6-4d82-bc70-3d88ba276ea1-0"]
-    check_bucket_ids(context, ids, Buckets(3, ("id",), ("id",)))
-    with pytest.raises(ConfigError, match="is none of 2 buckets"):
-        check_bucket_ids(context, ids, Buckets(2, ("id",), ("id",)))
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])

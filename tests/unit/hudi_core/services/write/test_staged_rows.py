@@ -11,10 +11,12 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, StorageNotFoundError
-from hudi_core.services.overwrite.job import STAGED
-from hudi_core.services.overwrite.plan import Overwrite, RowsFrom
-from hudi_core.services.overwrite.verb import replace_partitions
+from hudi_core.services.overwrite.job import OverwriteJob
+from hudi_core.services.overwrite.plan import Overwrite
 from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.write.staged_rows import STAGED
+from hudi_core.services.write.verb import run_write
+from hudi_core.services.write.work import RowsFrom
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.verbs.run import RunRequest
@@ -59,12 +61,12 @@ class Slow(Staging):
 
 
 ANY = {"hoodie.compact.inline.max.delta.commits": "1"}
-REQUESTS = {"query": {"query": "SELECT 1"}, "dataframe": {"dataframe": "module:function"}}
+REQUESTS = {"query": RowsFrom(query="SELECT 1"), "dataframe": RowsFrom(dataframe="module:function")}
 
 
 def put(table: Path, engine: LocalEngine, by: str) -> int:
-    work = Overwrite(Operation.INSERT_OVERWRITE_TABLE, rows_from=RowsFrom(**REQUESTS[by]))
-    return replace_partitions(open_context(table), work, engine, an_owner()).records
+    work = Overwrite(Operation.INSERT_OVERWRITE_TABLE, rows_from=REQUESTS[by])
+    return run_write(open_context(table), work, OverwriteJob, engine, an_owner()).records
 
 
 @pytest.mark.parametrize("by", REQUESTS)

@@ -14,9 +14,10 @@ from hudi_core.codec.avro.schema import field, parse_schema
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.filegroup.read.base_file import base_batches
 from hudi_core.filegroup.write.key_generator import KeyGenerator
-from hudi_core.services.overwrite import source
-from hudi_core.services.overwrite.source import CountUnit, SourcePart, SourceRows, count_file, find_source
+from hudi_core.services.write import source
+from hudi_core.services.write.source import CountUnit, SourcePart, SourceRows, count_file, find_source
 from tests.support.dropped_columns import name_dropped
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import commit_of, overwrite, own_rows, put_source
@@ -255,10 +256,10 @@ def test_wide_rows_are_read_by_few_at_a_time(table: Path, tmp_path: Path, monkey
     folder = tmp_path / "wide"
     folder.mkdir()
     pq.write_table(rows, folder / "a.parquet", use_dictionary=False)
-    read, sizes = source.base_batches, list[int]()
+    sizes = list[int]()
 
     def recorded(*given: Any, **named: Any) -> Iterator[pa.RecordBatch]:
-        for batch in read(*given, **named):
+        for batch in base_batches(*given, **named):
             sizes.append(batch.nbytes)
             yield batch
 

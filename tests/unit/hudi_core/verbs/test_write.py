@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import ConfigError, HudiError
-from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.verbs.request import parse_request
+from hudi_core.verbs.write import DeletePartitionRequest, InsertOverwriteRequest
 
 
 @pytest.mark.parametrize(

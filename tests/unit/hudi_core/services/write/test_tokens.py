@@ -11,8 +11,10 @@ from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.overwrite.job import find_token
-from hudi_core.verbs.overwrite import DeletePartitionRequest
+from hudi_core.services.overwrite.plan import Overwrite
+from hudi_core.services.write.tokens import find_token
+from hudi_core.timeline.actions.commit import Operation
+from hudi_core.verbs.write import DeletePartitionRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, overwrite, own_rows, put_source, within
@@ -23,10 +25,14 @@ from tests.support.tiers import tiered
 Golden = Callable[[str, str], GoldenCase]
 
 
+def work_of(token: str | None) -> Overwrite:
+    return Overwrite(Operation.DELETE_PARTITION, token=token)
+
+
 def test_no_token_is_no_instant(golden: Golden) -> None:
     context = open_context(golden("9", "insert_overwrite_table").table)
-    assert find_token(context, context.active.load(), None) is None
-    assert find_token(context, context.active.load(), "unknown") is None
+    assert find_token(context, context.active.load(), work_of(None)) is None
+    assert find_token(context, context.active.load(), work_of("unknown")) is None
 
 
 @pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
@@ -36,7 +42,7 @@ def test_each_token_is_its_own_work(golden: Golden, version: str) -> None:
     results = [delete(table, first, token="a"), delete(table, second, token="b")]
     context = open_context(table)
     for token, result in zip("ab", results, strict=True):
-        found = find_token(context, context.active.load(), token)
+        found = find_token(context, context.active.load(), work_of(token))
         assert found is not None
         assert found.instant.requested_time == result.instant
         assert found.metadata is not None

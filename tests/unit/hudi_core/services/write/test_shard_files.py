@@ -13,7 +13,7 @@ import pytest
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.model.names import IS_DELETED
-from hudi_core.services.overwrite.shard_files import put_partition_metadata
+from hudi_core.services.write.shard_files import put_partition_metadata
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, places, put_source

@@ -1,4 +1,4 @@
-"""Sends the rows of an overwrite to shards, by their partitions. shard_files.py makes files of a shard.
+"""Sends new rows to shards, by their partitions. shard_files.py makes files of a shard.
 
 A large partition has several shards of its own. Small ones share some, by the hash of their paths. In a table with a
 bucket index each bucket of a partition has one shard, by the hash of both.
@@ -31,9 +31,9 @@ from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
-from hudi_core.services.overwrite.shard_files import RowsTarget, ShardFiles, Written, failed, keyed_schema, row_columns
-from hudi_core.services.overwrite.source import CountedRows, SourcePart, SourceRows, read_part
 from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, merged_pieces
+from hudi_core.services.write.shard_files import RowsTarget, ShardFiles, Written, failed, keyed_schema, row_columns
+from hudi_core.services.write.source import CountedRows, SourcePart, SourceRows, read_part
 
 _POSITION: Final = "position"
 _PART_ROWS: Final = 1 << 40
@@ -170,11 +170,11 @@ def produce_combined(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.Record
     """Yields the rows of a part in sorted pieces (engine.protocol.Produce). Raises the errors of read_part, and
     FormatError for rows without an ordering value, which Hudi 0.15 refuses. Memory: a batch, and half of the budget.
     """
-    for part in grouped(_ordered(unit), max_bytes=unit.rows.config.sorted_bytes):
+    for part in grouped(ordered_rows(unit), max_bytes=unit.rows.config.sorted_bytes):
         yield from exchange_pieces(_pieces_of_keys(part, unit.spread, unit.rows.config.piece_bytes))
 
 
-def _ordered(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
+def ordered_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a part, with the key of their order as last column."""
     path = f"{unit.rows.uri}/{unit.part.name}"
     policy = unit.rows.policy

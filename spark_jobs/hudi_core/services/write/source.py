@@ -1,4 +1,4 @@
-"""Finds the files of an overwrite's source, checks their rows against the schema, and counts them by partition."""
+"""Finds the files of a source, checks their rows against the schema, and counts them by partition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import META_FIELDS
 from hudi_core.model.partition import PARTITION_METADATA, check_partitions
-from hudi_core.services.overwrite.source_schema import NO_COLUMN, check_names, check_types, evolve, named_as
+from hudi_core.services.write.source_schema import NO_COLUMN, check_names, check_types, evolve, named_as
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.local import followed
 
@@ -33,9 +33,21 @@ log = logging.getLogger(__name__)
 
 UNIT_BYTES: Final = 128 << 20
 """Compressed bytes of row groups that one task reads."""
-_WHAT: Final = "source of an overwrite"
+_WHAT: Final = "source of a write"
 _NO_PATH: Final = "give each row another value in the partition columns, or leave it out"
 _DAMAGED: Final = "give a whole Parquet file, whose values the types of the table's columns hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a write needs of the rows of its source. `keys_only`: the columns of keys and partitions, for deletes.
+    `one_of_a_key`: of the rows with one key and partition one is written, whatever the options say. `in_groups`: rows
+    may go to file groups that the table has.
+    """
+
+    keys_only: bool = False
+    one_of_a_key: bool = False
+    in_groups: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +55,8 @@ class SourceRows:
     """How tasks read rows. `uri` is the folder of the files. `schema` is the table's, without meta fields. `dropped`
     are partition columns that base files lack (TableConfig.dropped_columns), whether or not the schema names them.
     `evolved_from` is the table's schema where these rows change it. `policy` says which rows are marked as deleted, and
-    with `combines` the order of rows with one key. With `buckets` its key gives a row's file group.
+    with `combines` the order of rows with one key. With `buckets` its key gives a row's file group. `keys_only`: the
+    schema has the columns of keys and partitions, and other columns of the source do not matter.
     """
 
     uri: str
@@ -56,6 +69,7 @@ class SourceRows:
     policy: MergePolicy | None = None
     combines: bool = False
     buckets: Buckets | None = None
+    keys_only: bool = False
 
     @property
     def found_schema(self) -> AvroSchema:
@@ -243,6 +257,8 @@ def open_part(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
         named = rows.named_columns
         passed = {*META_FIELDS, *rows.dropped} - {*named.names}
         given = named_as([*named.names, *passed], file.schema)
+        if rows.keys_only:
+            passed |= {*given.names} - {*named.names}
         check_types([field for field in given if field.name not in passed], named, file)
         # Without the column all rows would go to the partition of nulls.
         needed = (*rows.keys.partition_fields, *rows.dropped)

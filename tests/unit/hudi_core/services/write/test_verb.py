@@ -12,10 +12,11 @@ from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY
 from hudi_core.config.engine_config import LOCAL_MAX_UNITS
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
-from hudi_core.services.overwrite import verb
+from hudi_core.services.lifecycle import run_instant
+from hudi_core.services.write import verb
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
-from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
+from hudi_core.verbs.write import DeletePartitionRequest, InsertOverwriteRequest
 from tests.support.changed_tables import open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash
 from tests.support.golden_data import GoldenCase
@@ -202,7 +203,7 @@ def test_what_was_decided_is_completed(table: Path, monkeypatch: pytest.MonkeyPa
     """An error behind the decision to complete: the roll back that follows completes the instant."""
     from hudi_core.errors import StorageError
 
-    run_instant, first = verb.run_instant, partitions(table)[0]
+    first = partitions(table)[0]
 
     def fails_late(job: object) -> object:
         run_instant(job)  # type: ignore[arg-type]

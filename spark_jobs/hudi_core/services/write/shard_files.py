@@ -1,5 +1,5 @@
-"""Writes the rows of a shard to new file groups, one file at a time however many partitions there are. job.py keeps the
-rows of a query until then. row_shards.py says which shard a row is in.
+"""Writes the rows of a shard to new file groups, one file at a time however many partitions there are. row_shards.py
+says which shard a row is in.
 
 Rows that are marked as deleted are not written (HoodieCreateHandle). Base files of the table show how large a row
 becomes: the source may be compressed in another way, or not at all.
@@ -14,7 +14,9 @@ from itertools import islice
 from typing import Final
 from uuid import UUID, uuid5
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.codec.parquet.statistics import proleptic_version
 from hudi_core.config.rows_config import RECORD_SIZE_THRESHOLD, SMALL_FILE_BYTES
@@ -42,7 +44,7 @@ from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
 
-_UNIT: Final = "unit of an overwrite"
+_UNIT: Final = "unit of a write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def write_shard(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch
 
 def failed(target: RowsTarget, error: BaseException) -> ExecutionError:
     """Returns the error that says why a shard was not written."""
-    return ExecutionError(f"writing the rows of an overwrite failed: {error!r}", path=target.uri)
+    return ExecutionError(f"writing the rows of a write failed: {error!r}", path=target.uri)
 
 
 class ShardFiles:
@@ -127,14 +129,8 @@ class ShardFiles:
         return Written(self.writer.close(), dict(self._dropped))
 
     def _with_meta_columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        unset = pa.nulls(rows.num_rows, pa.string())
-        made = {COMMIT_TIME: unset, COMMIT_SEQNO: unset}  # the writer knows them (NewFiles.stamps_rows)
-        if self._target.files.has_meta:
-            made[PARTITION_PATH] = pa.repeat(pa.scalar(self.writer.partition), rows.num_rows)
-        else:
-            made |= {RECORD_KEY: unset, PARTITION_PATH: unset}
-        columns = {**dict(zip(rows.schema.names, rows.columns, strict=True)), **made}
-        return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
+        # The writer knows commit times and sequence numbers (NewFiles.stamps_rows).
+        return meta_columns(rows, self._schema, self.writer.partition, has_meta=self._target.files.has_meta)
 
     def _turn_to(self, place: str) -> None:
         partition, digits = place_of(place)
@@ -144,6 +140,32 @@ class ShardFiles:
         self.writer.turn_to(check_partition(partition, source=_UNIT), prefix)
         put_partition_metadata(self.writer.storage, partition, self._target.files.instant)
         self._place = place
+
+
+def meta_columns(
+    rows: pa.RecordBatch,
+    schema: pa.Schema,
+    partition: str,
+    *,
+    has_meta: bool,
+    commit: tuple[str, str, int] | None = None,
+) -> pa.RecordBatch:
+    """Returns rows with record keys as rows of `schema`, with meta columns. Without `has_meta` all of these are null.
+    `commit` has the commit time, the start of sequence numbers, and the first of these; None leaves both null.
+    """
+    unset = pa.nulls(rows.num_rows, pa.string())
+    made = {COMMIT_TIME: unset, COMMIT_SEQNO: unset}
+    if has_meta:
+        made[PARTITION_PATH] = pa.repeat(pa.scalar(partition), rows.num_rows)
+    else:
+        made |= {RECORD_KEY: unset, PARTITION_PATH: unset}
+    if has_meta and commit is not None:
+        time, start, first = commit
+        numbers = pa.array(np.arange(first, first + rows.num_rows)).cast(pa.string())
+        made[COMMIT_TIME] = pa.repeat(pa.scalar(time), rows.num_rows)
+        made[COMMIT_SEQNO] = pc.binary_join_element_wise(pa.scalar(start), numbers, "")
+    columns = {**dict(zip(rows.schema.names, rows.columns, strict=True)), **made}
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
 def put_partition_metadata(storage: Storage, partition: str, instant: str) -> None:

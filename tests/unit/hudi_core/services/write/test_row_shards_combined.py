@@ -19,7 +19,7 @@ from hudi_core.config.table_config import update_properties
 from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.filegroup.merge.ordering_values import Ordering, OrderingColumn
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
-from hudi_core.services.overwrite.row_shards import Spread, newest, order_keys, shards_of
+from hudi_core.services.write.row_shards import Spread, newest, order_keys, shards_of
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, put_source

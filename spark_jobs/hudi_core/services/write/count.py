@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow import arrow_schema
-from hudi_core.codec.avro.schema import AvroSchema, parse_schema
+from hudi_core.codec.avro.schema import AvroSchema, parse_schema, without_fields
 from hudi_core.codec.log.blocks import BlockType
 from hudi_core.config.rows_config import (
     COMBINE_INSERTS,
@@ -40,10 +40,18 @@ from hudi_core.metadata_table.partition_type import is_secondary_index
 from hudi_core.model.names import spelled
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.initialization import indexed_table
-from hudi_core.services.overwrite.row_shards import check_combined
-from hudi_core.services.overwrite.shard_files import bytes_per_row
-from hudi_core.services.overwrite.source import CountedRows, Source, SourceRows, count_rows, evolved_rows, find_source
 from hudi_core.services.rewriting.checks import check_schema_of_latest
+from hudi_core.services.write.row_shards import check_combined
+from hudi_core.services.write.shard_files import bytes_per_row
+from hudi_core.services.write.source import (
+    CountedRows,
+    Needs,
+    Source,
+    SourceRows,
+    count_rows,
+    evolved_rows,
+    find_source,
+)
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
@@ -58,7 +66,7 @@ _MOVES = tuple(30 * count for count in range(-28, 29) if abs(count) > 1)
 """Minutes that are added to local time, to see whether another zone fits. No zone is half an hour from UTC."""
 
 
-def counted_rows(context: TableContext, source: Source, engine: Engine) -> CountedRows:
+def counted_rows(context: TableContext, source: Source, engine: Engine, needs: Needs) -> CountedRows:
     """Returns the counted rows of `source`. Raises the errors of find_source, count_file and check_schema_of_latest.
     Raises UnsupportedError or ConfigError for a table whose writers compute other keys or buckets.
     """
@@ -72,17 +80,20 @@ def counted_rows(context: TableContext, source: Source, engine: Engine) -> Count
     rows = SourceRows(
         folder,
         dict(context.storage_options),
-        schema,
+        _with_fields(schema, keys.columns) if needs.keys_only else schema,
         keys,
         WriteConfig.of(context.options),
         context.config.dropped_columns,
-        policy=MergePolicy.for_table(context.config, context.options),
-        combines=COMBINE_INSERTS.read(context.options),
+        # Deletes by key have no order.
+        policy=None if needs.keys_only else MergePolicy.for_table(context.config, context.options),
+        combines=needs.one_of_a_key or COMBINE_INSERTS.read(context.options),
         buckets=buckets,
+        keys_only=needs.keys_only,
     )
     if rows.combines and rows.policy is not None:
         check_combined(context.config, rows.policy, INDEX_TYPE.read(context.options))
-    rows = evolved_rows(rows, files[0], context.config.version)
+    if not needs.keys_only:
+        rows = evolved_rows(rows, files[0], context.config.version)
     if rows.evolved_from is not None:
         _check_indexed(context, timeline, rows)
     keys.check(rows.columns, rows.dropped, path=context.config.path)
@@ -93,6 +104,11 @@ def counted_rows(context: TableContext, source: Source, engine: Engine) -> Count
     # Rows that fit into one file are not spread, so their size does not matter.
     is_small = counted.size <= MAX_FILE_BYTES.read(context.options)
     return counted if is_small else replace(counted, row_bytes=bytes_per_row(context, timeline))
+
+
+def _with_fields(schema: AvroSchema, names: Collection[str]) -> AvroSchema:
+    """Returns the schema with only some of its fields."""
+    return without_fields(schema, [field["name"] for field in schema["fields"] if field["name"] not in names])
 
 
 def _check_indexed(context: TableContext, timeline: Timeline, rows: SourceRows) -> None:

@@ -1,0 +1,25 @@
+"""Writes the rows of a source to a table: bulk_insert, insert, upsert, delete. Overwrites share most of it.
+
+- ``verb``: what a second request with the same token does; which failed writes are rolled back first; which writers and
+  plans stop a request; what happens to an attempt that fails.
+- ``tokens``: which instant has a token, on the timeline or in the archive; what a run would do with it first.
+- ``work``: what each kind of write says of itself: its action, its partitions, what stops it; what a result counts.
+- ``checks``: what must still hold: the table's schema, its buckets, no partition below another, no other commit to the
+  file groups of a write.
+- ``staged_rows``: where the rows of a query are kept until they are written, and when forgotten rows are deleted.
+- ``source``: which files are a source, and which are refused; how many rows each partition gets; what one task reads.
+- ``source_schema``: which columns and types of a source the table takes; which columns it gains, and which get wider.
+- ``count``: whether the options make the keys, buckets and time zones that the table's rows have.
+- ``row_shards``: to which shard a row goes; how many shards a partition has; which of the rows with one key stays.
+- ``shard_files``: how the rows of a shard become files; which rows are not written; how large a row is.
+- ``plan``: which tables a write refuses; which rows small file groups take; which commits and plans stop the commit.
+- ``tag``: in which file group a key is; which of the rows with one key stays.
+- ``upsert``: how a file group gets its next base file; how it is shown that no row was lost.
+- ``append``: what a log file of a write has in it, and how it is named.
+- ``job``: what comes before the instant is inflight; what the inflight file says; the proof over all file groups.
+- ``new_rows``: how large the new files become, also those of buckets; which steps of an exchange write them.
+
+Elsewhere: ``filegroup/write/key_generator`` makes the key and partition path of a new row, and
+``filegroup/write/buckets`` its bucket; ``services/rewriting/new_file_groups`` says when a new file is full;
+``services/overwrite`` what an overwrite replaces.
+"""

@@ -1,0 +1,99 @@
+"""Checks that overwrites and writes of rows share: the table's schema, its buckets, nested partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.rows_config import INDEX_TYPE, NUM_BUCKETS
+from hudi_core.errors import ConfigError, ConflictError
+from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, are_buckets, bucket_of
+from hudi_core.model.partition import one_below_another
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system_view import FileSystemView
+
+_ENOUGH_IDS = 8
+"""So many file ids do not all begin like buckets by chance."""
+
+
+def check_same_schema(context: TableContext, now: Timeline, instant: str, schema: AvroSchema) -> None:
+    """Raises ConflictError where the table's columns, or their types, are no longer those of `schema`: the commit would
+    overwrite the change of another. The names of Avro records do not count, since engines give their own.
+    """
+    path = context.config.path
+    current = table_schema(context.storage, context.config, now)
+    if arrow_schema(current, path=path) != arrow_schema(schema, path=path):
+        raise ConflictError(
+            f"the table's schema was changed since the work of {instant} began", path=context.uri, remedy="run it again"
+        )
+
+
+def check_not_nested(context: TableContext, new: Collection[str], known: Collection[str]) -> None:
+    """Raises ConfigError for a new partition below or above another."""
+    nested = one_below_another(new, known) if new else None
+    if nested is not None:
+        raise ConfigError(
+            f"partition {nested[0]!r} would lie below partition {nested[1]!r}, and its rows be missed by all who list "
+            "the storage",
+            path=context.uri,
+            remedy="give the rows another value in the partition columns, without the slash",
+        )
+
+
+def check_buckets_of(
+    context: TableContext,
+    timeline: Timeline,
+    view: FileSystemView,
+    written: Mapping[str, Collection[str]],
+    buckets: Buckets | None,
+) -> None:
+    """Raises ConfigError where the table has other buckets. `written` are the file ids of the partitions of a write."""
+    enough = 1 if buckets is not None else _ENOUGH_IDS
+    check_bucket_ids(context, _first_ids(_file_ids(context, timeline, view, written), enough), buckets)
+
+
+def _first_ids(more_ids: Iterator[Collection[str]], enough: int) -> frozenset[str]:
+    """Returns ids until one of them is no bucket's, or there are `enough`: a few may begin like buckets by chance."""
+    ids: set[str] = set()
+    while (not ids or (len(ids) < enough and are_buckets(ids))) and (more := next(more_ids, None)) is not None:
+        ids.update(more)
+    return frozenset(ids)
+
+
+def _file_ids(
+    context: TableContext, timeline: Timeline, view: FileSystemView, written: Mapping[str, Collection[str]]
+) -> Iterator[list[str]]:
+    """Yields file ids of what is `written`, of each partition, and of each commit's files, newest first."""
+    yield [file_id for ids in written.values() for file_id in ids]
+    for name in view.partitions():
+        yield [item.file_group.file_id for item in view.latest_merged_slices(name)]
+    for item in reversed(timeline.commits().instants):
+        metadata = context.active.read_commit(item)
+        of_commit = [stat.file_id for stat in metadata.write_stats()]
+        yield of_commit + [group.file_id for group in metadata.replaced_file_groups()]
+
+
+def check_bucket_ids(context: TableContext, ids: Collection[str], buckets: Buckets | None) -> None:
+    """Raises ConfigError where the table has other buckets. Only ids of file groups show a table's buckets."""
+    path = context.config.path
+    remedy = f"give --option {NUM_BUCKETS.name}=NUMBER as the table's writers have it"
+    if buckets is None:
+        if are_buckets(ids):
+            raise ConfigError(
+                "the table has a bucket index, whose rows have their places by the hash of their keys",
+                path=path,
+                remedy=remedy,
+            )
+        return
+    for file_id in sorted(ids):
+        if BUCKET_ID.match(file_id) is None:
+            raise ConfigError(
+                f"file group {file_id} is no bucket",
+                path=path,
+                remedy=f"leave out {NUM_BUCKETS.name}, and {INDEX_TYPE.name}=BUCKET",
+            )
+        if bucket_of(file_id) >= buckets.count:
+            raise ConfigError(f"file group {file_id} is none of {buckets.count} buckets", path=path, remedy=remedy)

@@ -1,0 +1,328 @@
+"""The job of a write of rows: bulk_insert, insert, upsert, delete (BaseCommitActionExecutor, BaseWriteHelper).
+
+Before the instant is inflight, the rows are tagged with their file groups, as in Hudi: the inflight file tells other
+writers which these are. An attempt that dies is rolled back with its instant, like a failed write.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from uuid import uuid4
+
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
+from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.filegroup.merge.table_policy import MergePolicy, key_fields
+from hudi_core.filegroup.read.log_scan import CommittedInstants
+from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
+from hudi_core.metadata_table.partitions.row_level import SliceChange
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.metadata_table.write.staged_logs import forget_staged
+from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
+from hudi_core.services.context import provenance
+from hudi_core.services.lifecycle import Completion, Run
+from hudi_core.services.metadata.initialization import indexed_table
+from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
+from hudi_core.services.rewriting.new_file_groups import NewFile, NewFiles, prove_files
+from hudi_core.services.rewriting.other_writers import check_early
+from hudi_core.services.rewriting.proof import Rewritten, file_of, unproved
+from hudi_core.services.write.checks import check_same_schema
+from hudi_core.services.write.plan import (
+    TAGGING,
+    Groups,
+    RowsWork,
+    WritePlan,
+    bucket_place,
+    check_no_plans,
+    check_not_changed,
+    plan_write,
+    routes_of,
+)
+from hudi_core.services.write.shard_files import RowsTarget
+from hudi_core.services.write.source import UNIT_BYTES, CountedRows
+from hudi_core.services.write.staged_rows import STAGED
+from hudi_core.services.write.tag import KEYS_PER_SHARD, KeysUnit, Tagged, TagTarget, produce_keys, tag_shard
+from hudi_core.services.write.upsert import RouteUnit, Upserted, UpsertTarget, produce_routed, write_routed
+from hudi_core.timeline.actions.commit import Operation, encode_inflight, to_come
+from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
+from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim import Claim
+from hudi_core.transaction.reconcile import data_files_of
+from hudi_core.view.file_group import DataFile, FileSlice, slice_of_base
+
+log = logging.getLogger(__name__)
+
+_ROW_BYTES = 16
+"""A base file has no more rows than bytes divided by this, as a guess for the number of shards."""
+
+
+class WriteJob(RewriteJob[WritePlan]):
+    """The job of a write of rows."""
+
+    changes_rows = True
+    find_files = staticmethod(data_files_of)
+
+    def __init__(self, run: Run, work: RowsWork) -> None:
+        super().__init__(run)
+        self.operation = work.operation
+        self.action = self.conflicts_as = work.action(run.context)
+        self._work = work
+        self._groups = Groups()
+        self._staged = f"{STAGED}/{uuid4().hex}"
+        self._tagged: list[Tagged] | None = None
+
+    def plan(self, timeline: Timeline) -> WritePlan:
+        return plan_write(self.context, timeline, self._work)
+
+    def file_groups(self, plan: WritePlan) -> frozenset[FileGroupId]:
+        return self._groups.all
+
+    def claimed(self, claim: Claim) -> None:
+        """Does nothing: no attempt at the instant of a write is continued."""
+
+    def begin(self, plan: WritePlan, held: Claim) -> None:
+        """Tags the rows, and makes the instant inflight. Raises ConflictError where an earlier attempt did, and must be
+        rolled back, and where a plan is pending on a file group of the rows.
+        """
+        held.check()
+        if held.epoch > 1:
+            forget_staged(self.storage, self.instant, up_to=held.epoch)
+        timeline, rows = self.active.load(), self._rows()
+        if rows.rows.combines or rows.rows.buckets is not None:
+            self._tagged = self._tag(plan, rows, held)
+        self._routes = routes_of(self.context, timeline, plan, rows, self._tagged)
+        self._groups = Groups.of(plan, self._routes)
+        held.check()
+        timeline = self.active.load()
+        check_no_plans(self.context, timeline, self._groups)
+        check_early(self.context, timeline, self.instant, self._groups.all)
+        if not self.active.to_inflight(self.instant, self.action, self.inflight_content(plan)):
+            raise ConflictError(
+                f"an earlier attempt at {self.action} {self.instant} died",
+                path=self.active.folder,
+                remedy=f"roll it back: hudictl rollback TABLE --instant {self.instant}",
+            )
+
+    def inflight_content(self, plan: WritePlan) -> bytes:
+        """Returns the content of the inflight file: how many rows come to each partition and file group
+        (BaseCommitActionExecutor.saveWorkloadProfileMetadataToInflight).
+        """
+        profile: dict[str, list[WriteStat]] = {}
+        updates: Counter[int] = Counter()
+        new: Counter[str] = Counter(self._work.row_counts if self._tagged is None else {})
+        for tagged in self._tagged or ():
+            new.update(tagged.new)
+            updates.update({int(number): count for number, count in tagged.in_groups.items()})
+        for partition, count in sorted(new.items()):
+            profile.setdefault(partition, []).append(to_come(inserts=count))
+        for number in self._routes.touched:
+            group, instant = plan.slices[number].file_group, plan.log_instants[number]
+            profile.setdefault(group.partition, []).append(to_come(group.file_id, instant, updates=updates[number]))
+        return encode_inflight(self.operation, profile, layout=self.active.layout)
+
+    def execute(self, plan: WritePlan, held: Claim) -> Completion[Rewritten]:
+        """Writes the rows. Raises ConflictError where another write has changed the schema since they were counted."""
+        context, timeline, rows = self.context, self.active.load(), self._rows()
+        known = self._schema_of(timeline) if rows.rows.keys_only else rows.rows.found_schema
+        check_same_schema(context, timeline, self.instant, known)
+        evolved = rows.rows.evolved_from is not None
+        schema = known if not evolved else rows.rows.schema
+        attempt = Attempt(
+            self,
+            self._groups.all,
+            held,
+            timeline,
+            expected_files=self._routes.shards,
+            new_schema=schema if evolved else None,
+        )
+        with attempt.writing():
+            adds_partitions = bool(plan.new_partitions) and self._has_partitioned_index(timeline)
+            results = self._write(plan, rows, attempt, held)
+        rewritten = self._prove(plan, results, with_statistics=attempt.with_statistics)
+        attempt.keep(rewritten)
+        groups = self._groups
+        if plan.buckets is not None:
+            made = (FileGroupId(stat.partition_path, stat.file_id) for stat in rewritten.stats)
+            groups = replace(
+                groups, new_buckets=frozenset(bucket_place(item) for item in made if item not in groups.all)
+            )
+        token = {} if self._work.token is None else {TOKEN_KEY: self._work.token}
+        old = {item.file_group: item for item in (plan.slices[number] for number in self._routes.touched)}
+        return attempt.completion(
+            rewritten,
+            commit_metadata(self, rewritten.stats, schema, {**provenance(self.owner), **token}),
+            moved=[_moved(file, old, self.instant) for file in rewritten.files],
+            adds_partitions=adds_partitions,
+            # Whatever the options compare: no base file is replaced whose rows were not merged.
+            preconditions=(
+                partial(check_not_changed, context, instant=self.instant, groups=groups, known=plan.known),
+                partial(check_no_plans, context, groups=self._groups),
+                partial(check_same_schema, context, instant=self.instant, schema=known),
+            ),
+        )
+
+    def abandon(self, plan: WritePlan, held: Claim, error: HudiError) -> None:
+        self.storage.delete_folder(self._staged)
+        super().abandon(plan, held, error)
+
+    def _rows(self) -> CountedRows:
+        rows = self._work.rows
+        if rows is None:
+            raise ConfigError(f"{self.action} {self.instant} has no rows", remedy="roll it back, and write again")
+        return rows
+
+    def _schema_of(self, timeline: Timeline) -> AvroSchema:
+        return table_schema(self.storage, self.context.config, timeline)
+
+    def _has_partitioned_index(self, timeline: Timeline) -> bool:
+        if RECORD_INDEX not in self.context.config.metadata_partitions:
+            return False
+        definition = indexed_table(self.context, timeline).definitions.get(RECORD_INDEX)
+        return definition is not None and definition.is_partitioned
+
+    def _tag(self, plan: WritePlan, rows: CountedRows, held: Claim) -> list[Tagged]:
+        """Returns the tagged rows. Raises ExecutionError where rows were lost or doubled."""
+        context, by_keys = self.context, self.operation in TAGGING and plan.buckets is None
+        base_files = {number: item.base_file for number, item in enumerate(plan.slices) if item.base_file and by_keys}
+        row_bytes = max(_ROW_BYTES, rows.size // max(1, rows.count))
+        keys = rows.count + sum(base.size for base in base_files.values()) // row_bytes
+        shards = 1 + max(keys // KEYS_PER_SHARD, rows.size // UNIT_BYTES)
+        uri, options, fields = context.uri, dict(context.storage_options), key_fields(context.config)
+        units = [
+            *(
+                KeysUnit(rows.rows, uri, options, fields, shards, number, part=part)
+                for number, part in enumerate(rows.parts)
+            ),
+            *(
+                KeysUnit(rows.rows, uri, options, fields, shards, number, base_file=base)
+                for number, base in base_files.items()
+            ),
+        ]
+        partitions = tuple(item.file_group.partition for item in plan.slices)
+        drops_new = self.operation == Operation.DELETE
+        target = TagTarget(uri, options, self._staged, rows.rows, partitions, plan.buckets, drops_new)
+        tagged = self.run.engine.exchange(
+            produce_keys, units, partial(tag_shard, target), shards=shards, run_epoch=held.epoch
+        )
+        there = sum((Counter(item.rows) for item in tagged), Counter[str]())
+        newer = sum((Counter(item.dropped) for item in tagged), Counter[str]())
+        if there + newer != Counter(rows.by_partition):
+            raise unproved(f"{rows.count} rows were counted, but {there.total()} and {newer.total()} newer ones tagged")
+        if newer:
+            log.info("%d rows of the source have a newer row of their key", newer.total())
+        return tagged
+
+    def _write(self, plan: WritePlan, rows: CountedRows, attempt: Attempt, held: Claim) -> list[Upserted]:
+        context, routes = self.context, self._routes
+        if not routes.shards:
+            return []
+        uri, options = context.uri, dict(context.storage_options)
+        units = [
+            RouteUnit(rows.rows, uri, options, routes, self._staged, name=item.name)
+            for item in self._tagged or ()
+            if item.name
+        ]
+        if self._tagged is None:
+            units = [RouteUnit(rows.rows, uri, options, routes, self._staged, part=part) for part in rows.parts]
+        timeline = self.active.load()
+        schema = self._schema_of(timeline) if rows.rows.keys_only else rows.rows.schema
+        # A bucket is one file, whatever its size. Other files may be a tenth larger than expected (new_rows.py).
+        file_bytes = MAX_FILE_BYTES.read(context.options)
+        most = file_bytes + file_bytes // 10 if plan.buckets is None else sys.maxsize
+        files = NewFiles.of(context, self.instant, schema, most, attempt.requirements)
+        policy = MergePolicy.for_table(context.config, context.options)
+        target = UpsertTarget(
+            self.operation,
+            RowsTarget(uri, options, files, str(uuid4()), policy),
+            routes,
+            plan.slices,
+            plan.log_instants,
+            context.config.features.log_name_has_delta_commit,
+            policy,
+            CommittedInstants.of(timeline),
+            rows.rows,
+        )
+        written = self.run.engine.exchange(
+            produce_routed,
+            units,
+            partial(write_routed, target),
+            shards=routes.shards,
+            run_epoch=held.epoch,
+            progress=self.run.progress,
+        )
+        self.storage.delete_folder(self._staged)
+        return written
+
+    def _prove(self, plan: WritePlan, results: Sequence[Upserted], *, with_statistics: bool) -> Rewritten:
+        """Proves that each tagged row came to its file group or to a new one, and that no base file lost a row."""
+        due: Counter[str] = Counter(self._work.row_counts if self._tagged is None else {})
+        for tagged in self._tagged or ():
+            due.update(tagged.new)
+            for at, count in tagged.in_groups.items():
+                due[plan.slices[int(at)].file_group.partition] += count
+        merged: list[NewFile] = []
+        new: list[NewFile] = []
+        for shard, result in enumerate(results):
+            due.subtract(result.dropped)
+            if result.counts is None:
+                new += result.files
+                continue
+            number = self._routes.touched[shard]
+            group = plan.slices[number].file_group
+            instant = None if number not in self._routes.appended else plan.log_instants[number]
+            merged.append(_proved(group, result, self.instant, instant, with_statistics=with_statistics))
+            due[group.partition] -= result.counts.incoming
+        if len(merged) != len(self._groups.all):
+            raise unproved(f"{len(self._groups.all)} file groups get rows, and {len(merged)} were written")
+        proved = prove_files(new, +due, self.instant, self._groups.all, with_statistics=with_statistics)
+        if min(due.values(), default=0) < 0:
+            raise unproved(f"more rows were written than came: {dict(due)}")
+        statistics: list[FileStatistics] = [item.statistics for item in merged if item.statistics is not None]
+        stats = [item.stat for item in merged]
+        return Rewritten(
+            [*(file_of(stat, is_base=stat.log_version is None) for stat in stats), *proved.files],
+            [*stats, *proved.stats],
+            [*(statistics if with_statistics else ()), *proved.statistics],
+        )
+
+
+def _moved(file: DataFileRef, old: Mapping[FileGroupId, FileSlice], instant: str) -> SliceChange:
+    """Returns the change of the file slice that a new file makes."""
+    data = DataFile(file.partition, file.name, file.size)
+    if file.is_base:
+        after = slice_of_base(data)
+        return SliceChange(old.get(after.file_group), after, instant)
+    before = old[FileGroupId(file.partition, parse_log_file(file.name).file_id)]
+    return SliceChange(before, replace(before, log_files=(*before.log_files, data)), instant)
+
+
+def _proved(
+    group: FileGroupId, result: Upserted, instant: str, log_instant: str | None, *, with_statistics: bool
+) -> NewFile:
+    """Returns the new base or log file of a file group, once its counts agree. `log_instant` is set for a log file.
+    Raises ExecutionError otherwise.
+    """
+    counts, source = result.counts, f"result of {group.file_id} in {group.partition!r}"
+    if counts is None or len(result.files) != 1:
+        raise unproved(f"the engine wrote {len(result.files)} files", source)
+    file, is_base = result.files[0], log_instant is None
+    name = parse_base_file(file.stat.name) if is_base else parse_log_file(file.stat.name)
+    is_its_own = (file.stat.partition_path, name.file_id) == (group.partition, group.file_id)
+    is_named = name.instant in (instant, log_instant)
+    became = counts.updated + counts.deleted + counts.kept + counts.inserted + counts.absent
+    # A key that the base file has twice counts twice.
+    if not is_its_own or not is_named or file.stat.file_size_in_bytes <= 0 or became < counts.incoming:
+        raise unproved(f"the engine returned {file.stat.path!r} for {counts}", source)
+    due = counts.base + counts.inserted - counts.deleted if is_base else counts.updated
+    if file.stat.num_writes != due:
+        raise unproved(f"{file.stat.num_writes} rows were written for {counts}", source)
+    if with_statistics and (file.statistics is None or file.statistics.file != file_of(file.stat, is_base=is_base)):
+        raise unproved("the result has no statistics of the file for the metadata table", source)
+    return file

@@ -1,0 +1,296 @@
+"""Plans a write of rows: bulk_insert, insert, upsert, delete. Says which tables are refused, and where rows go: to the
+file groups of their keys, to small file groups, and to new ones (UpsertPartitioner).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from hudi_core.config.keys import flag
+from hudi_core.config.rows_config import INDEX_TYPE, SMALL_FILE_BYTES
+from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
+from hudi_core.errors import ConflictError, FormatError, UnsupportedError
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
+from hudi_core.filegroup.write.buckets import place_of_bucket
+from hudi_core.model.names import FileGroupId
+from hudi_core.model.partition import join
+from hudi_core.services.context import TableContext
+from hudi_core.services.rewriting.checks import (
+    check_buckets,
+    check_no_plans_on,
+    check_none_rolled_back,
+    check_schema_of_latest,
+    check_table,
+)
+from hudi_core.services.write.checks import check_buckets_of, check_not_nested
+from hudi_core.services.write.row_shards import Spread, spread_of
+from hudi_core.services.write.source import CountedRows, Needs
+from hudi_core.services.write.tag import Tagged
+from hudi_core.services.write.work import Extent, Work
+from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.actions.replacecommit import TOKEN_KEY, encode_requested_write
+from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, State
+from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, planned_file_groups
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import FileSlice
+from hudi_core.view.file_system_view import PendingWork
+
+TAGGING: Final = frozenset({Operation.UPSERT, Operation.DELETE})
+"""Operations that look for the file groups of their keys."""
+_INDEXES: Final = frozenset({"SIMPLE", "BLOOM", "BUCKET"})
+"""Index types by which a key is looked for in its partition alone."""
+_CHANGE_LOGS = flag("hoodie.table.cdc.enabled")
+_BY_HUDI: Final = "write with Hudi"
+_NO_ROWS: Final = "the source has no rows"
+FRACTIONS: Final = 4096
+"""Parts of the hash range of keys, of which file groups get some."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWork(Work):
+    """The work of a bulk_insert, insert, upsert or delete."""
+
+    def action(self, context: TableContext) -> str:
+        return Action.DELTA_COMMIT if context.config.is_merge_on_read else Action.COMMIT
+
+    def needs(self) -> Needs:
+        return Needs(keys_only=self.operation == Operation.DELETE, one_of_a_key=self.operation in TAGGING)
+
+    def nothing(self) -> str | None:
+        return None if self.row_counts else _NO_ROWS
+
+    def extent(self, context: TableContext, timeline: Timeline) -> Extent:
+        return Extent(frozenset(plan_write(context, timeline, self).partitions))
+
+    def check_plans(self, context: TableContext, timeline: Timeline, extent: Extent) -> None:
+        """Does nothing: the file groups are known once the rows are tagged (job.py)."""
+
+    def requested(self, context: TableContext, process: Mapping[str, str]) -> bytes:
+        token = {} if self.token is None else {TOKEN_KEY: self.token}
+        return encode_requested_write(self.operation, {**token, **process}, layout=context.active.layout)
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """The table as a write finds it. `slices` are those of its partitions where rows may go. A key is looked for in
+    base files (HoodieSimpleIndex), so they have one, but for the buckets of a bucket index. `buckets` are the numbers
+    of the slices by their places (Buckets.places). New log files belong to the `log_instants`, one of each slice: that
+    of its pending compaction, or the instant of the slice. `known` are the commits that the table had. `new_partitions`
+    are those that it does not have yet.
+    """
+
+    partitions: tuple[str, ...]
+    slices: tuple[FileSlice, ...] = ()
+    log_instants: tuple[str, ...] = ()
+    new_partitions: frozenset[str] = frozenset()
+    known: frozenset[str] = frozenset()
+    buckets: Mapping[str, int] | None = None
+
+
+def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePlan:
+    """Returns the plan. Raises UnsupportedError for tables that the operation does not write, ConfigError for buckets
+    and for a new partition below or above another.
+    """
+    check_table(context)
+    check_schema_of_latest(context, timeline)
+    check_buckets(context, _BY_HUDI)
+    _check_supported(context, work)
+    view = context.view(timeline)
+    known = frozenset(view.partitions())
+    partitions = tuple(sorted(work.row_counts))
+    check_not_nested(context, frozenset(partitions) - known, known)
+    slices = [item for name in partitions if name in known for item in view.latest_merged_slices(name)]
+    file_ids: dict[str, list[str]] = {}
+    for item in slices:
+        file_ids.setdefault(item.file_group.partition, []).append(item.file_group.file_id)
+    buckets = None if work.rows is None else work.rows.rows.buckets
+    check_buckets_of(context, timeline, view, file_ids, buckets)
+    if buckets is not None:
+        found = [item for item in slices if not item.is_empty]
+    else:
+        is_bulk = work.operation == Operation.BULK_INSERT
+        found = [item for item in slices if item.base_file is not None and not is_bulk]
+    return WritePlan(
+        partitions,
+        tuple(found),
+        tuple(view.pending.compaction_of(item.file_group) or item.base_instant for item in found),
+        frozenset(partitions) - known,
+        timeline.commits().requested_times,
+        None if buckets is None else _places(found),
+    )
+
+
+def _places(slices: Sequence[FileSlice]) -> dict[str, int]:
+    """Returns the number of each bucket's slice by its place. Raises FormatError for a bucket with two file groups
+    (apache/hudi#9303): a key of it may be in either.
+    """
+    places: dict[str, int] = {}
+    for number, item in enumerate(slices):
+        group = item.file_group
+        other = places.setdefault(bucket_place(group), number)
+        if other != number:
+            raise FormatError(
+                f"the file groups {slices[other].file_group.file_id} and {group.file_id} are of one bucket",
+                path=join(group.partition, group.file_id),
+                remedy="remove one of them: hudictl delete-partition, then write the partition again",
+            )
+    return places
+
+
+def _check_supported(context: TableContext, work: Work) -> None:
+    config, path = context.config, context.config.path
+    index = (INDEX_TYPE.read(context.options) or "SIMPLE").upper()
+    if work.operation not in TAGGING:
+        return
+    if index not in _INDEXES:
+        message = f"{work.operation} by {INDEX_TYPE.name}={index}"
+        raise UnsupportedError(message, path=path, remedy=f"use one of {', '.join(sorted(_INDEXES))}, or {_BY_HUDI}")
+    if _CHANGE_LOGS.read(config.raw):
+        message = f"{work.operation} into a table with change logs ({_CHANGE_LOGS.name})"
+        raise UnsupportedError(message, path=path, remedy=_BY_HUDI)
+    policy = MergePolicy.for_table(config, context.options)
+    if policy.rules is Rules.FUNCTION or policy.fill is not Fill.NOTHING:
+        message = f"{work.operation} into a table whose rows are merged field by field"
+        raise UnsupportedError(message, path=path, remedy=_BY_HUDI)
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Where rows go. The shard i writes the file group `touched[i]`, a number of WritePlan.slices. Later shards write
+    new files by `spread`. `small` are the shares that file groups take of a partition's new rows: with each its number,
+    and the part of FRACTIONS where its share ends. In a merge-on-read table `appended` are the file groups whose rows
+    go to log files; the others are merged.
+    """
+
+    touched: tuple[int, ...]
+    spread: Spread
+    appended: frozenset[int] = frozenset()
+    small: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+
+    @property
+    def shards(self) -> int:
+        return len(self.touched) + self.spread.shards
+
+
+def routes_of(
+    context: TableContext, timeline: Timeline, plan: WritePlan, rows: CountedRows, tagged: Sequence[Tagged] | None
+) -> Routes:
+    """Returns the routes of `tagged` rows, or where None of all `rows` as new ones."""
+    new = Counter(rows.by_partition)
+    if tagged is not None:
+        new = sum((Counter(item.new) for item in tagged), Counter())
+    touched = set() if tagged is None else {int(number) for item in tagged for number in item.in_groups}
+    row_bytes = rows.size / max(1, rows.count)
+    small = {} if plan.buckets is not None else _small_shares(context, timeline, plan, new, row_bytes)
+    left = {name: count * (FRACTIONS - _end(small.get(name, ()))) // FRACTIONS for name, count in new.items()}
+    filled = {number for shares in small.values() for number, _ in shares}
+    appended = touched - filled if context.config.is_merge_on_read else set()
+    touched |= filled
+    spread = spread_of(
+        replace(rows, by_partition={name: max(1, count) for name, count in left.items()}, row_bytes=row_bytes),
+        MAX_FILE_BYTES.read(context.options),
+    )
+    return Routes(tuple(sorted(touched)), spread, frozenset(appended), small)
+
+
+def _end(shares: Sequence[tuple[int, int]]) -> int:
+    return shares[-1][1] if shares else 0
+
+
+def _small_shares(
+    context: TableContext, timeline: Timeline, plan: WritePlan, new: Mapping[str, int], row_bytes: float
+) -> dict[str, tuple[tuple[int, int], ...]]:
+    """Returns Routes.small: small file groups are filled first (UpsertPartitioner.getSmallFiles), but none with a
+    pending plan or log files, and none where change logs are written.
+    """
+    limit, full = SMALL_FILE_BYTES.read(context.options), MAX_FILE_BYTES.read(context.options)
+    if _CHANGE_LOGS.read(context.config.raw):
+        return {}
+    pending = timeline.pending().of_actions(*PLANS_OF_FILE_GROUPS)
+    planned = frozenset().union(*(planned_file_groups(context.active, item) or () for item in pending))
+    shares: dict[str, list[tuple[int, int]]] = {}
+    for number, item in sorted(enumerate(plan.slices), key=lambda numbered: numbered[1].size):
+        partition = item.file_group.partition
+        count, start = new.get(partition, 0), _end(shares.get(partition, ()))
+        is_small = item.size < min(limit, full) and not item.log_files and item.file_group not in planned
+        if not count or not is_small or start >= FRACTIONS:
+            continue
+        room = int((full - item.size) / max(1.0, row_bytes))
+        end = min(FRACTIONS, start + -(-FRACTIONS * room // count))
+        shares.setdefault(partition, []).append((number, end))
+    return {name: tuple(of_partition) for name, of_partition in shares.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The file groups of a write: those whose rows are `merged` to base files, and those whose rows are `appended` to
+    log files, each with its log instant (WritePlan). `new_buckets` are the places of buckets that the write makes.
+    """
+
+    merged: frozenset[FileGroupId] = frozenset()
+    appended: Mapping[FileGroupId, str] = field(default_factory=dict)
+    new_buckets: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(plan: WritePlan, routes: Routes) -> Groups:
+        merged = (plan.slices[number].file_group for number in routes.touched if number not in routes.appended)
+        appended = {plan.slices[number].file_group: plan.log_instants[number] for number in routes.appended}
+        return Groups(frozenset(merged), appended)
+
+    @property
+    def all(self) -> frozenset[FileGroupId]:
+        return self.merged | self.appended.keys()
+
+
+def check_no_plans(context: TableContext, timeline: Timeline, groups: Groups) -> None:
+    """Raises ConflictError where a pending plan is on a file group of the write (SparkRejectUpdateStrategy). Log files
+    may be appended beside compactions. In layout 1 a compaction that was planned since would not see them.
+    """
+    check_no_plans_on(context, timeline, lambda group: group in groups.merged)
+    check_no_plans_on(context, timeline, lambda group: group in groups.appended, REPLACING_ACTIONS)
+    if not groups.appended or context.active.layout > 1:
+        return
+    pending = PendingWork.read(context.active, timeline)
+    for group, instant in groups.appended.items():
+        planned = pending.compaction_of(group)
+        if planned not in (None, instant):
+            raise ConflictError(
+                f"compaction {planned} was planned on file group {group.file_id} of partition {group.partition!r} "
+                "while rows were written to its log",
+                path=context.active.path(str(planned), Action.COMPACTION, State.REQUESTED),
+                remedy="run it again",
+            )
+
+
+def check_not_changed(context: TableContext, now: Timeline, instant: str, groups: Groups, known: Set[str]) -> None:
+    """Raises ConflictError where a commit that is not `known` changed a file group of the write: its rows would be lost
+    behind the new base file (apache/hudi#19763), or ours in a group that was replaced, or in layout 1 compacted; or
+    where it made a bucket that the write makes (apache/hudi#7838). Also raises it where a known commit was rolled back.
+    """
+    for item in now.commits():
+        if item.requested_time in known:
+            continue
+        metadata = context.active.read_commit(item)
+        written = {FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.write_stats()}
+        replaced = {*metadata.replaced_file_groups()}
+        hiding = replaced | written if metadata.compacted and context.active.layout == 1 else replaced
+        changed = (written | replaced) & groups.merged | hiding & groups.appended.keys()
+        if groups.new_buckets:
+            changed |= {group for group in written if bucket_place(group) in groups.new_buckets}
+        if changed:
+            group = min(changed)
+            raise ConflictError(
+                f"{item.action} {item.requested_time} has changed file group {group.file_id} of partition "
+                f"{group.partition!r}, which {instant} writes, since that began",
+                path=context.active.path_of(item),
+                remedy="run it again",
+            )
+    check_none_rolled_back(context, now, instant, known)
+
+
+def bucket_place(group: FileGroupId) -> str:
+    """Returns the place of a bucket's file group."""
+    return place_of_bucket(group.partition, group.file_id)

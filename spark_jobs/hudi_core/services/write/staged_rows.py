@@ -1,0 +1,59 @@
+"""Keeps the rows of a query or a DataFrame as files in the table's folder until they are written."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+from uuid import uuid4
+
+from hudi_core.engine.protocol import Engine, FrameEngine
+from hudi_core.errors import ConfigError
+from hudi_core.services.context import TableContext
+from hudi_core.services.write.source import Source
+from hudi_core.services.write.work import RowsFrom
+
+log = logging.getLogger(__name__)
+
+STAGED: Final = ".hoodie/.airflow_hudi/staged"
+"""Folder in the table for rows of queries and DataFrames."""
+LEFT_SECONDS: Final = 7 * 24 * 3600
+"""Age from which the next run deletes rows that a killed run left."""
+
+
+@contextmanager
+def source_of(context: TableContext, rows: RowsFrom, engine: Engine, *, dry_run: bool = False) -> Iterator[Source]:
+    """Yields the rows as files. Deletes the files of a query or a DataFrame in the end.
+
+    Raises ConfigError for an engine without queries and DataFrames or an invalid one; ExecutionError.
+    """
+    if rows.source:
+        yield Source(rows.source)
+        return
+    if not isinstance(engine, FrameEngine):
+        raise ConfigError(
+            f"the engine {engine.name} answers no query and has no DataFrames",
+            remedy="use --engine spark, or give a source",
+        )
+    if not dry_run:
+        _delete_left(context)
+    folder = f"{STAGED}/{uuid4().hex}"
+    address = f"{context.uri}/{folder}"
+    try:
+        if rows.query:
+            names = engine.stage_query(rows.query, address, context.storage_options)
+        else:
+            names = engine.stage_dataframe(rows.dataframe, rows.dataframe_args, address, context.storage_options)
+        log.info("the rows of the write are in %s", address)
+        yield Source(address, names)
+    finally:
+        context.storage.delete_folder(folder)
+
+
+def _delete_left(context: TableContext) -> None:
+    for folder in context.storage.list_folders(STAGED):
+        files = context.storage.list_files(folder)
+        if files and max(info.modified for info in files) < time.time() - LEFT_SECONDS:
+            context.storage.delete_folder(folder)

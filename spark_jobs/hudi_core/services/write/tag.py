@@ -1,0 +1,268 @@
+"""Finds the file groups that hold the keys of new rows: by the keys of base files within a partition
+(HoodieSimpleIndex), or by the bucket of a key (HoodieSimpleBucketIndex).
+
+An exchange brings the keys of base files and the new rows to shards, by the hash of the key. A shard keeps the newest
+row of each key (HoodieWriteHelper.deduplicateRecords), and stages its rows with the numbers of their file groups. A key
+that is in several file groups goes to each of them, as in Hudi. The driver gets only counts.
+
+Memory of a shard: the keys of base files, twice (KEYS_PER_SHARD says how many it gets); what row_shards.write_combined
+states for rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.codec.hashing import group_indexes
+from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.errors import ExecutionError
+from hudi_core.filegroup.merge.base_merge import grouped
+from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.filegroup.read.base_file import open_base_file
+from hudi_core.filegroup.write.buckets import place_of
+from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
+from hudi_core.model.partition import join
+from hudi_core.services.rewriting.sort_order import SORT_KEY, merged_pieces
+from hudi_core.services.write.row_shards import RowsUnit, Spread, newest, ordered_rows
+from hudi_core.services.write.shard_files import keyed_schema
+from hudi_core.services.write.source import SourcePart, SourceRows
+from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.view.file_group import DataFile
+
+GROUP: Final = "_airflow_hudi_group"
+"""The column with the number of a row's file group; NEW for a key that the table does not have."""
+NEW: Final = -1
+KEYS_PER_SHARD: Final = 1 << 20
+_OF_TABLE: Final = b"\x00"
+_OF_SOURCE: Final = b"\x01"
+_TABLE_KEYS: Final = pa.schema([(RECORD_KEY, pa.string()), (GROUP, pa.int32())])
+_KEYS_AT_ONCE: Final = 64 << 10
+_BETWEEN: Final = pa.scalar("\x00", pa.large_string())
+"""Stands between partition path and key: no path has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeysUnit:
+    """A `part` of the source, or the base file of the file group `number`."""
+
+    rows: SourceRows
+    uri: str
+    storage_options: Mapping[str, str]
+    key_fields: tuple[str, ...]
+    shards: int
+    number: int
+    part: SourcePart | None = None
+    base_file: DataFile | None = None
+    rows_per_batch = PIECES_PER_BATCH
+
+
+@dataclass(frozen=True, slots=True)
+class TagTarget:
+    """What shards need. Rows are staged in `folder`. `partitions` are those of the file groups, by number. `buckets`
+    are the numbers of buckets, by place (Buckets.places); with a bucket index rows have their place for the partition
+    path.
+    """
+
+    uri: str
+    storage_options: Mapping[str, str]
+    folder: str
+    rows: SourceRows
+    partitions: tuple[str, ...]
+    buckets: Mapping[str, int] | None = None
+    drops_new: bool = False
+    """Whether rows with new keys are dropped, as a delete does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """The rows of a shard, in a file of the folder; "" where there are none. How many go to each file group, by its
+    number as text, and to new places, by partition. Of the source are `rows`, one of each key, and older ones that were
+    `dropped`, both by partition.
+    """
+
+    name: str
+    in_groups: Mapping[str, int] = field(default_factory=dict)
+    new: Mapping[str, int] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+def produce_keys(unit: KeysUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """Yields the keys of a base file, or the rows of a part of the source (engine.protocol.Produce). Raises the errors
+    of ordered_rows for the source, and of open_base_file and record_keys for a base file.
+    """
+    if unit.part is None:
+        yield from exchange_pieces(_table_pieces(unit))
+        return
+    config = unit.rows.config
+    of_part = RowsUnit(unit.rows, unit.part, Spread(unit.shards, {}), unit.number)
+    for batches in grouped(ordered_rows(of_part), max_bytes=config.sorted_bytes):
+        rows = pa.Table.from_batches(batches).combine_chunks()
+        batches.clear()
+        yield from exchange_pieces(_source_pieces(rows, unit.shards, config.piece_bytes))
+
+
+def _table_pieces(unit: KeysUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
+    base = unit.base_file
+    if base is None:
+        return
+    storage = open_data_storage(unit.uri, unit.storage_options)
+    with open_base_file(storage, base.path) as file:
+        for batch in file.batches(list(unit.key_fields), _KEYS_AT_ONCE):
+            keys = record_keys(batch, unit.key_fields, path=base.path)
+            groups = pa.array(np.full(len(keys), unit.number, np.int32))
+            rows = pa.Table.from_arrays([keys, groups], schema=_TABLE_KEYS)
+            for shard, part in _by_shard(rows, group_indexes(keys, unit.shards)):
+                yield shard, _OF_TABLE, part
+
+
+def _source_pieces(rows: pa.Table, shards: int, piece_bytes: int) -> Iterator[tuple[int, bytes, pa.Table]]:
+    rows = rows.take(pc.sort_indices(rows, sort_keys=[(SORT_KEY, "ascending")])).combine_chunks()
+    step = rows_per_piece(rows, piece_bytes)
+    keys = rows.column(RECORD_KEY).combine_chunks()
+    for shard, part in _by_shard(rows, group_indexes(keys, shards)):
+        first = part.column(SORT_KEY)
+        for at in range(0, part.num_rows, step):
+            yield shard, _OF_SOURCE + first[at].as_py(), part.slice(at, min(step, part.num_rows - at))
+
+
+def _by_shard(rows: pa.Table, shards: NDArray[np.int32]) -> Iterator[tuple[int, pa.Table]]:
+    """Yields the rows of each shard, in their order."""
+    order = np.argsort(shards, kind="stable")
+    numbers, starts = np.unique(shards[order], return_index=True)
+    for number, start, end in zip(numbers.tolist(), starts, [*starts[1:], len(order)], strict=True):
+        yield number, rows.take(pa.array(order[start:end])).combine_chunks()
+
+
+def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Tagged:
+    """Stages the newest row of each key with its file groups; with `target` it is an engine.protocol.Consume. Raises
+    ExecutionError where that fails.
+    """
+    dropped: dict[str, int] = {}
+    in_groups: dict[str, int] = {}
+    new: dict[str, int] = {}
+    unique: dict[str, int] = {}
+
+    def drop(partition: str, count: int) -> None:
+        if count:
+            dropped[partition] = dropped.get(partition, 0) + count
+
+    schema = keyed_schema(target.rows.columns)
+    name = f"{shard}-{attempt.stage_id}-{attempt.attempt_id}.arrow"
+    try:
+        places, sorted_rows = _split(target, batches)
+        rows = merged_pieces(sorted_rows, schema, target.rows.config.merged_bytes)
+        rows = newest(rows, drop) if target.rows.combines else rows
+        storage, written = open_data_storage(target.uri, target.storage_options), 0
+        tagged = schema.append(pa.field(GROUP, pa.int32()))
+        with (
+            storage.open_output(join(target.folder, name)) as file,
+            pa.ipc.new_stream(file, tagged, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream,
+        ):
+            for table in rows:
+                picks, groups = places.of_rows(table) if target.buckets is None else _in_buckets(table, target.buckets)
+                keeps = groups != NEW if target.drops_new else np.ones(len(groups), np.bool_)
+                paths = table.column(PARTITION_PATH).take(pa.array(picks))
+                _count(unique, table.column(PARTITION_PATH))
+                _count(new, paths.filter(pa.array(keeps & (groups == NEW))))
+                numbers, counts = np.unique(groups[groups != NEW], return_counts=True)
+                for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+                    in_groups[str(number)] = in_groups.get(str(number), 0) + count
+                kept = table.take(pa.array(picks[keeps])).append_column(GROUP, pa.array(groups[keeps]))
+                written += kept.num_rows
+                stream.write_table(kept.cast(tagged))
+        return Tagged(name if written else "", in_groups, *map(_by_partition, (new, unique, dropped)))
+    except (pa.ArrowException, MemoryError) as error:
+        raise ExecutionError(f"tagging the rows of a write failed: {error!r}", path=target.uri) from error
+
+
+def _in_buckets(rows: pa.Table, buckets: Mapping[str, int]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Returns all rows and their file groups, like Places.of_rows."""
+    places = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode()
+    numbers = np.array([buckets.get(place, NEW) for place in places.dictionary.to_pylist()], np.int32)
+    groups: NDArray[np.int32] = numbers[places.indices.to_numpy()]
+    return np.arange(rows.num_rows), groups
+
+
+def _by_partition(counts: Mapping[str, int]) -> dict[str, int]:
+    """Returns counts by place as counts by partition."""
+    by_partition: dict[str, int] = {}
+    for place, count in counts.items():
+        partition, _ = place_of(place)
+        by_partition[partition] = by_partition.get(partition, 0) + count
+    return by_partition
+
+
+def _count(counts: dict[str, int], paths: pa.ChunkedArray) -> None:
+    for entry in pc.value_counts(paths.combine_chunks()).to_pylist():
+        counts[entry["values"]] = counts.get(entry["values"], 0) + entry["counts"]
+
+
+def _split(target: TagTarget, batches: Iterator[pa.RecordBatch]) -> tuple[Places, Iterator[pa.RecordBatch]]:
+    """Reads the keys of the table, which come first, and returns them with the pieces of the source."""
+    keys: list[pa.RecordBatch] = []
+    for batch in batches:
+        firsts = batch.column(0)
+        of_table = pc.starts_with(firsts, pattern=_OF_TABLE)
+        count = pc.sum(of_table).as_py() or 0
+        keys += [pa.ipc.read_record_batch(piece.as_buffer(), _TABLE_KEYS) for piece in batch.column(1)[:count]]
+        if count < batch.num_rows:
+            rest = chain([batch.slice(count)], batches)
+            return Places.of(keys, target.partitions), map(_without_prefix, rest)
+    return Places.of(keys, target.partitions), iter(())
+
+
+def _without_prefix(batch: pa.RecordBatch) -> pa.RecordBatch:
+    keys = pc.binary_slice(batch.column(0), len(_OF_SOURCE))
+    return pa.RecordBatch.from_arrays([keys, batch.column(1)], schema=batch.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The file groups of keys. `keys` are partition paths with keys, each once. Those of the key i are the `groups`
+    from `starts[i]` to `starts[i + 1]`.
+    """
+
+    keys: pa.Array
+    groups: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    @staticmethod
+    def of(batches: Sequence[pa.RecordBatch], partitions: Sequence[str]) -> Places:
+        if not batches:
+            return Places(pa.array([], pa.large_string()), np.empty(0, np.int32), np.zeros(1, np.int64))
+        rows = pa.Table.from_batches(batches).combine_chunks()
+        groups = rows.column(GROUP).combine_chunks().to_numpy()
+        paths = pa.array(partitions, pa.string()).take(pa.array(groups))
+        encoded = _joined(paths, rows.column(RECORD_KEY).combine_chunks()).dictionary_encode()
+        codes = encoded.indices.to_numpy().astype(np.int64)
+        pairs = np.unique(codes * len(partitions) + groups)
+        starts = np.searchsorted(pairs // len(partitions), np.arange(len(encoded.dictionary) + 1))
+        return Places(encoded.dictionary, (pairs % len(partitions)).astype(np.int32), starts)
+
+    def of_rows(self, table: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Returns rows and their file groups: a row as often as it has file groups, once with NEW where it has none."""
+        paths, keys = (table.column(name).combine_chunks() for name in (PARTITION_PATH, RECORD_KEY))
+        codes = pc.index_in(_joined(paths, keys), value_set=self.keys).fill_null(NEW).to_numpy().astype(np.int64)
+        is_known = codes != NEW
+        counts = np.ones(len(codes), np.int64)
+        counts[is_known] = self.starts[codes[is_known] + 1] - self.starts[codes[is_known]]
+        rows = np.repeat(np.arange(len(codes)), counts)
+        groups = np.full(len(rows), NEW, np.int32)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        has_group = is_known[rows]
+        groups[has_group] = self.groups[self.starts[codes[rows[has_group]]] + within[has_group]]
+        return rows, groups
+
+
+def _joined(paths: pa.Array, keys: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(paths.cast(pa.large_string()), keys.cast(pa.large_string()), _BETWEEN)

@@ -1,0 +1,73 @@
+"""Finds the instant of a token, so that a write is done once."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from hudi_core.errors import ConflictError, StorageNotFoundError
+from hudi_core.services.context import TableContext
+from hudi_core.services.write.work import Work
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.actions.replacecommit import TOKEN_KEY, requested_extra
+from hudi_core.timeline.instant import Instant, State
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim_file import current_claim, is_decided, is_live
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The instant of a token. `metadata` is set where the instant is completed."""
+
+    instant: Instant
+    metadata: CommitMetadata | None = None
+
+
+def find_token(context: TableContext, timeline: Timeline, work: Work, *, archived: bool = True) -> Found | None:
+    """Returns the newest instant with the token, on the timeline, then in the archive, among those of the action of
+    `work`. Raises CorruptFileError.
+    """
+    token, action, active = work.token, work.action(context), context.active
+    if token is None:
+        return None
+    for item in reversed(timeline.of_actions(action).instants):
+        try:
+            if item.is_completed:
+                metadata = active.read_commit(item)
+                if metadata.extra_metadata.get(TOKEN_KEY) == token:
+                    return Found(item, metadata)
+                continue
+            path = active.path(item.requested_time, action, State.REQUESTED)
+            data = active.read_requested(item.requested_time, action)
+            if requested_extra(data, action, path=path).get(TOKEN_KEY) == token:
+                return Found(item)
+        except StorageNotFoundError:
+            continue  # rolled back or archived since the listing
+    if not archived:
+        return None
+    history = context.history()
+    for item, metadata in history.commits(history.timeline().of_actions(action)):
+        if metadata.extra_metadata.get(TOKEN_KEY) == token:
+            return Found(item, metadata)
+    return None
+
+
+def what_comes_first(context: TableContext, work: Work) -> str:
+    """Returns text for the reason of a dry run: what a run would do before its own work; else empty. Only reads: the
+    age of a heartbeat is by this machine's clock. Raises ConflictError while an owner runs the instant.
+    """
+    earlier = find_token(context, context.active.load(), work, archived=False)
+    if earlier is None or earlier.metadata is not None:
+        return ""
+    instant = earlier.instant.requested_time
+    claim = current_claim(context.storage, instant)
+    if claim is not None and is_live(context.storage, instant, claim.epoch, now=time.time):
+        raise ConflictError(
+            f"instant {instant}, which has the token, is run by {claim.owner.describe()}",
+            path=claim.path,
+            remedy="wait for it",
+        )
+    attempt = f"{earlier.instant.action} {instant}, an attempt with the token that died"
+    if is_decided(context.storage, instant):
+        return f"; {attempt} once it had decided to complete, would be completed instead"
+    return f"; {attempt}, would be rolled back first"

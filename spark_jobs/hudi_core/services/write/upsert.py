@@ -1,0 +1,341 @@
+"""Writes rows to the file groups that they belong to, and to new ones. An exchange brings the rows of a file group to
+one shard, which writes the next base file of the group (HoodieMergeHandle, HoodieConcatHandle of 0.15,
+HoodieWriteMergeHandle of 1.x): pages without a new row are copied, others merged.
+
+Memory of a shard: that of a compaction (compaction/merge_slice.py), with the new rows in place of log records.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.codec.hashing import group_indexes
+from hudi_core.codec.parquet.statistics import proleptic_version
+from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.errors import ExecutionError
+from hudi_core.filegroup.merge.base_merge import SliceMerge, grouped
+from hudi_core.filegroup.merge.log_merge import LogMerger
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.record_keys import delete_flags
+from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.read.base_file import open_replaced_file
+from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanCounts, ScanResult
+from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.filegroup.write.markers import MarkerType
+from hudi_core.model.names import PARTITION_PATH, RECORD_KEY, parse_base_file
+from hudi_core.model.partition import check_file_name, check_partition, join
+from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter, NewFile
+from hudi_core.services.rewriting.slice_rows import SliceRows, SliceTarget
+from hudi_core.services.write.plan import FRACTIONS, TAGGING, Routes
+from hudi_core.services.write.row_shards import RowsUnit, Spread, keyed_rows, shards_of
+from hudi_core.services.write.shard_files import (
+    RowsTarget,
+    failed,
+    meta_columns,
+    piece_schema,
+    row_columns,
+    write_shard,
+)
+from hudi_core.services.write.source import SourcePart, SourceRows
+from hudi_core.services.write.tag import GROUP, NEW
+from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
+from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.view.file_group import DataFile, FileSlice, check_slice
+
+_UNIT: Final = "unit of a write"
+_SHARD: Final = "_airflow_hudi_shard"
+_NO_LOGS: Final = ScanResult((), (), ScanCounts())
+
+
+@dataclass(frozen=True, slots=True)
+class RouteUnit:
+    """The tagged rows of one file (tag.py) in `folder` of the table, or the rows of a `part` of the source, all new."""
+
+    rows: SourceRows
+    uri: str
+    storage_options: Mapping[str, str]
+    routes: Routes
+    folder: str
+    name: str = ""
+    part: SourcePart | None = None
+    rows_per_batch = PIECES_PER_BATCH
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertTarget:
+    """What shards need. `new` is for new file groups. `slices` are those that `routes` names by number, with their
+    `log_instants` (WritePlan); `by_name` is as in LogAppend, `policy` and `committed` as in SliceTarget. The columns of
+    new rows are those of the source, fewer in a delete.
+    """
+
+    operation: str
+    new: RowsTarget
+    routes: Routes
+    slices: tuple[FileSlice, ...]
+    log_instants: tuple[str, ...]
+    by_name: bool
+    policy: MergePolicy
+    committed: CommittedInstants
+    rows: SourceRows
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """What became of the rows of a file group: `base` rows were there, `incoming` came. Of these `updated` replaced
+    one, `deleted` removed one, `kept` lost to it, `inserted` are new, and `absent` found none.
+    """
+
+    base: int
+    incoming: int
+    updated: int = 0
+    deleted: int = 0
+    kept: int = 0
+    inserted: int = 0
+    absent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Upserted:
+    """The files of a shard: the next base file of a file group with its `counts`, or new ones. `dropped` counts by
+    partition rows that are marked as deleted.
+    """
+
+    files: tuple[NewFile, ...] = ()
+    counts: GroupRows | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+def produce_routed(unit: RouteUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """Yields rows in pieces of one shard and partition each (engine.protocol.Produce). Raises the errors of keyed_rows,
+    and ExecutionError for a damaged file of tagged rows. Memory: a batch, and half of the memory budget.
+    """
+    config = unit.rows.config
+    for batches in grouped(_with_groups(unit), max_bytes=config.sorted_bytes):
+        rows = pa.Table.from_batches(batches).combine_chunks()
+        batches.clear()
+        yield from exchange_pieces(_pieces(rows, unit.routes, config.piece_bytes))
+
+
+def _with_groups(unit: RouteUnit) -> Iterator[pa.RecordBatch]:
+    if unit.part is not None:
+        for batch in keyed_rows(RowsUnit(unit.rows, unit.part, Spread(1, {}))):
+            groups = pa.array(np.full(batch.num_rows, NEW, np.int32))
+            yield batch.append_column(GROUP, groups)
+        return
+    storage = open_data_storage(unit.uri, unit.storage_options)
+    path = join(unit.folder, check_file_name(unit.name, source=_UNIT))
+    try:
+        with storage.open_input(path) as file, pa.ipc.open_stream(file) as stream:
+            yield from stream
+    except pa.ArrowException as error:
+        raise ExecutionError(f"tagged rows of a write were not read: {error!r}", path=path) from error
+
+
+def _pieces(rows: pa.Table, routes: Routes, piece_bytes: int) -> Iterator[tuple[int, bytes, pa.Table]]:
+    """Yields pieces with their shard and partition path."""
+    paths = rows.column(PARTITION_PATH).combine_chunks()
+    groups = _small_groups(rows, paths, routes)
+    shards = np.empty(len(groups), np.int64)
+    is_new = groups == NEW
+    shards[~is_new] = np.searchsorted(np.array(routes.touched, np.int64), groups[~is_new])
+    if is_new.any():
+        shards[is_new] = len(routes.touched) + shards_of(rows.filter(pa.array(is_new)), routes.spread)
+    rows = rows.drop_columns([GROUP]).append_column(_SHARD, pa.array(shards))
+    rows = rows.take(pc.sort_indices(rows, sort_keys=[(_SHARD, "ascending"), (PARTITION_PATH, "ascending")]))
+    rows = rows.combine_chunks()
+    step = rows_per_piece(rows, piece_bytes)
+    paths = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode()
+    sorted_shards = rows.column(_SHARD).to_numpy()
+    codes = paths.indices.to_numpy()
+    changes = (np.diff(sorted_shards) != 0) | (np.diff(codes) != 0)
+    starts = np.r_[0, np.flatnonzero(changes) + 1]
+    rows = rows.drop_columns([_SHARD, PARTITION_PATH])
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(codes)], strict=True):
+        shard, key = int(sorted_shards[start]), paths.dictionary[codes[start]].as_py().encode()
+        for at in range(start, end, step):
+            yield shard, key, rows.slice(at, min(step, end - at))
+
+
+def _small_groups(rows: pa.Table, paths: pa.Array, routes: Routes) -> NDArray[np.int32]:
+    """Returns the file groups of rows, with those that small file groups take of the new ones (Routes.small)."""
+    groups: NDArray[np.int32] = rows.column(GROUP).combine_chunks().to_numpy().copy()
+    for partition, shares in routes.small.items():
+        places = np.flatnonzero((groups == NEW) & pc.equal(paths, partition).to_numpy(zero_copy_only=False))
+        if not len(places):
+            continue
+        keys = rows.column(RECORD_KEY).combine_chunks().take(pa.array(places))
+        numbers, ends = (np.array(values) for values in zip(*shares, strict=True))
+        share = np.searchsorted(ends, group_indexes(keys, FRACTIONS), side="right")
+        taken = share < len(numbers)
+        groups[places[taken]] = numbers[share[taken]]
+    return groups
+
+
+def write_routed(target: UpsertTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Upserted:
+    """Writes the files of a shard; with `target` it is an engine.protocol.Consume. Raises as write_shard and
+    open_replaced_file, and ExecutionError where rows in and out do not agree.
+    """
+    touched = target.routes.touched
+    if shard >= len(touched):
+        written = write_shard(target.new, shard, batches, attempt)
+        return Upserted(written.files, None, written.dropped)
+    number = touched[shard]
+    item = check_slice(target.slices[number])
+    try:
+        if number in target.routes.appended:
+            return _append(target, item, target.log_instants[number], batches, attempt)
+        if item.base_file is None:
+            raise ExecutionError("the file group has no base file to merge", path=item.file_group.file_id)
+        return _write_group(target, item.base_file, batches, attempt)
+    except (pa.ArrowException, MemoryError) as error:
+        raise failed(target.new, error) from error
+
+
+def _write_group(
+    target: UpsertTarget, base_file: DataFile, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+) -> Upserted:
+    started = time.perf_counter()
+    partition, name = check_partition(base_file.partition, source=_UNIT), parse_base_file(base_file.name)
+    storage = open_data_storage(target.new.uri, target.new.storage_options)
+    # Rows that stay keep their commit times, and the file holds all rows of its group, whatever its size.
+    files = replace(target.new.files, stamps_rows=False, target_bytes=sys.maxsize)
+    of_group = SliceTarget(target.new.uri, target.new.storage_options, files, target.committed, target.policy)
+    planned = ClusteringSlice(partition, name.file_id, base_file.name, ())
+    schema = rows_schema(files.schema, path=_UNIT)
+    with ExitStack() as stack:
+        base = stack.enter_context(open_replaced_file(storage, base_file.path))
+        writer = FileGroupWriter(
+            storage,
+            files,
+            partition,
+            name.file_id,
+            files.config.parquet_codec or base.compression or DEFAULT_CODEC,
+            attempt,
+            spark_version=proleptic_version([base.footer]),
+            only=MarkerType.MERGE,
+        )
+        stack.enter_context(writer)
+        incoming = _Incoming(target, partition, schema, attempt)
+        if target.operation not in TAGGING:
+            SliceRows(of_group, planned, schema, base, None, _NO_LOGS, 0, 0, compacts=False).append_to(writer)
+            for rows in incoming.batches(batches):
+                writer.write(rows)
+            counts = GroupRows(base.num_rows, incoming.count, inserted=incoming.count)
+        else:
+            merge = _merge(target, incoming.batches(batches), schema, base.path, stack)
+            SliceRows(of_group, planned, schema, base, merge, _NO_LOGS, 0, 0, compacts=True).append_to(writer)
+            of_merge = merge.counts
+            counts = GroupRows(
+                base.num_rows,
+                incoming.count,
+                updated=of_merge.updated,
+                deleted=of_merge.deleted,
+                kept=of_merge.kept,
+                inserted=of_merge.inserted,
+                absent=of_merge.missed_deletes,
+            )
+            if of_merge.base != base.num_rows:
+                raise ExecutionError(f"read {of_merge.base} of {base.num_rows} base rows", path=base.path)
+        due = counts.base - counts.deleted + counts.inserted
+        if writer.handle.rows != due:
+            raise ExecutionError(f"wrote {writer.handle.rows} rows where {due} are due: {counts}", path=base.path)
+        (file,) = writer.close()
+    upsert_ms = int((time.perf_counter() - started) * 1000)
+    stat = _stat(file.stat, counts, base_file, upsert_ms, as_hudi_1=files.as_hudi_1)
+    return Upserted((NewFile(stat, file.statistics),), counts, dict(incoming.dropped))
+
+
+def _append(
+    target: UpsertTarget, item: FileSlice, instant: str, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+) -> Upserted:
+    # Imported here: tasks of copy-on-write tables need no Avro, and each of Spark's workers imports.
+    from hudi_core.services.write.append import LogAppend
+
+    storage = open_data_storage(target.new.uri, target.new.storage_options)
+    files, partition = target.new.files, item.file_group.partition
+    incoming = _Incoming(target, partition, rows_schema(files.schema, path=_UNIT), attempt)
+    with LogAppend(storage, files, item, instant, attempt, target.policy, by_name=target.by_name) as log:
+        if target.operation == Operation.DELETE:
+            log.delete([rows.column(RECORD_KEY) for rows in incoming.batches(batches)])
+        else:
+            for rows in incoming.batches(batches):
+                log.write(rows)
+        file = log.close()
+    counts = GroupRows(0, incoming.count, updated=log.updates, deleted=log.deletes)
+    return Upserted((file,), counts)
+
+
+def _merge(
+    target: UpsertTarget, batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: str, stack: ExitStack
+) -> SliceMerge:
+    """Returns the merge of a base file with rows, or with the keys of deletes, which need no order."""
+    policy, budget = target.policy, target.new.files.config.memory_bytes
+    ordering = Ordering.of(policy, target.new.files.schema, path=path)
+    merger = LogMerger(schema, policy, ordering, budget=budget)
+    stack.enter_context(closing(merger.store))
+    for rows in batches:
+        if target.operation == Operation.DELETE:
+            none = pa.nulls(rows.num_rows, ordering.type)
+            merger.add_deletes(rows.column(RECORD_KEY), np.ones(rows.num_rows, np.bool_), none, path=path)
+        else:
+            merger.add_records(rows, path=path)
+    return SliceMerge(merger.finish(), policy, ordering, path=path, budget=budget)
+
+
+class _Incoming:
+    """The rows that come to a file group, with meta columns of this write."""
+
+    def __init__(self, target: UpsertTarget, partition: str, schema: pa.Schema, attempt: TaskAttempt) -> None:
+        self.count = 0
+        self.dropped: dict[str, int] = {}
+        self._target = target
+        self._partition = partition
+        self._schema = schema
+        self._seqno = f"{target.new.files.instant}_{attempt.partition_id}_"
+
+    def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        target = self._target
+        is_delete, inserts = target.operation == Operation.DELETE, target.operation not in TAGGING
+        columns = target.rows.columns if is_delete else row_columns(target.new)
+        sent = piece_schema(columns)
+        for batch in batches:
+            for piece in batch.column(1):
+                rows = pa.ipc.read_record_batch(piece.as_buffer(), sent)
+                if inserts and target.new.policy is not None:
+                    flags = delete_flags(rows, target.new.policy)
+                    self.dropped[self._partition] = self.dropped.get(self._partition, 0) + int(flags.sum())
+                    rows = rows.filter(pa.array(~flags))
+                first, self.count = self.count, self.count + rows.num_rows
+                yield rows if is_delete else self._with_meta_columns(rows, first)
+
+    def _with_meta_columns(self, rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        files = self._target.new.files
+        commit = files.instant, self._seqno, first
+        return meta_columns(rows, self._schema, self._partition, has_meta=files.has_meta, commit=commit)
+
+
+def _stat(new: WriteStat, counts: GroupRows, base_file: DataFile, upsert_ms: int, *, as_hudi_1: bool) -> WriteStat:
+    """Returns the write stat `new` of a new file group, with the counts of the file group."""
+    return replace(
+        new,
+        prev_commit=parse_base_file(base_file.name).instant,
+        num_deletes=counts.deleted,
+        num_update_writes=counts.updated,
+        num_inserts=counts.inserted,
+        total_upsert_time_ms=upsert_ms,
+        total_create_time_ms=0,
+        extra={**new.extra, "prevBaseFile": base_file.name},
+    )

@@ -1,0 +1,117 @@
+"""`hudictl write`, as scripts and as people see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.table import HudiTable
+from hudi_core.verbs.write import OPERATIONS
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
+from tests.support.overwrites import own_rows, places, put_source, within
+from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
+
+Golden = Callable[[str, str], GoldenCase]
+LOCAL = ("--engine", "local")
+COUNTS = ("inserted", "updated", "deleted")
+
+
+def some_rows(table: Path, count: int) -> pa.Table:
+    """Rows of one partition, with the columns that Hudi adds."""
+    rows = read_rows(table)
+    return within(rows, min(rows.column("_hoodie_partition_path").to_pylist())).slice(0, count)
+
+
+def with_new_key(table: Path, rows: pa.Table) -> pa.Table:
+    """The table's own columns of the rows, and of the first of them once more, by a key that the table lacks."""
+    (field,) = HudiTable.open(str(table)).config.record_key_fields
+    own = own_rows(table, rows)
+    new = own.slice(0, 1)
+    key = pa.array(["none has this key"]).cast(own.schema.field(field).type)
+    return pa.concat_tables([own, new.set_column(new.schema.get_field_index(field), own.schema.field(field), key)])
+
+
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6"]))
+def test_rows_are_updated_and_inserted_once(golden: Golden, tmp_path: Path, version: str) -> None:
+    table = golden(version, "cow_basic").table
+    before = read_rows(table)
+    given = put_source(with_new_key(table, some_rows(table, 4)), tmp_path)
+    asked = ("write", table, "--operation", "upsert", "--source", given, "--token", "today", *LOCAL)
+    assert "would upsert 5 rows of the source in 1 partitions\n" in hudictl(*asked, "--dry-run").out
+    would = hudictl(*asked, "--dry-run", "--json").document
+    assert (would["instant"], would["records"], would["files_written"], would["reason"]) == (None, 5, 0, "a dry run")
+    assert places(read_rows(table)) == places(before)
+    document = hudictl(*asked, "--json").document
+    assert [document[name] for name in COUNTS] == [1, 4, 0]
+    assert (document["operation"], document["partitions"], document["engine"]) == ("UPSERT", 1, "local")
+    assert (document["repeated"], document["reason"], document["replaced_file_groups"]) == (False, None, 0)
+    assert read_rows(table).num_rows == before.num_rows + 1
+    assert not places(before) - places(read_rows(table))
+    again = hudictl(*asked, "--json").document
+    why = f"an earlier run with the same token did it, as instant {document['instant']}"
+    assert again == {**document, "repeated": True, "reason": why, "engine": None}
+    told = hudictl(*asked).out
+    assert f"done before, as {document['instant']}: upsert in 1 partitions" in told
+    assert told == hudictl(*asked[:-1], "spark").out, "Spark is not started for that"
+    assert_metadata_true(table)
+
+
+def test_what_became_of_rows_is_told(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    before = read_rows(table)
+    rows = some_rows(table, 3)
+    given = put_source(own_rows(table, rows), tmp_path)
+    (field,) = HudiTable.open(str(table)).config.record_key_fields
+    partition = HudiTable.open(str(table)).config.partition_fields[0]
+    keys = put_source(own_rows(table, rows).select([field, partition]), tmp_path, name="keys")
+
+    def told(operation: str, source: Path) -> str:
+        done = hudictl("write", table, "--operation", operation, "--source", source, *LOCAL)
+        assert done.code == 0, done.err
+        instant = HudiTable.open(str(table)).timeline().commits().instants[-1].requested_time
+        return done.out.strip().removeprefix(f"{instant}: ")
+
+    counts = "1 partitions: {} rows inserted, {} updated, {} deleted; {} files written"
+    assert told("delete", keys) == f"delete in {counts.format(0, 0, 3, 1)}"
+    assert places(read_rows(table)) == places(before) - places(rows)
+    assert told("bulk_insert", given) == f"bulk_insert in {counts.format(3, 0, 0, 1)}"
+    assert told("insert", given) == f"insert in {counts.format(3, 0, 0, 1)}"
+    assert places(read_rows(table)) == places(before) + places(rows)
+    assert told("upsert", given).startswith("upsert in 1 partitions: 0 rows inserted, 6 updated, 0 deleted")
+    assert_metadata_true(table)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_nothing_to_do_is_told(golden: Golden, tmp_path: Path, operation: str) -> None:
+    table = golden("9", "cow_basic").table
+    given = put_source(own_rows(table, read_rows(table)).slice(0, 0), tmp_path)
+    done = hudictl("write", table, "--operation", operation, "--source", given, *LOCAL)
+    assert (done.code, done.out) == (0, "nothing to do: the source has no rows\n")
+
+
+def test_bad_input_is_told(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    before = read_rows(table)
+    given = put_source(own_rows(table, some_rows(table, 1)), tmp_path)
+
+    def refused(*words: str | Path) -> str:
+        done = hudictl("write", table, *words, *LOCAL, "--json")
+        assert done.code == 2
+        return str(done.error["message"])
+
+    assert "Missing option '--operation'" in refused("--source", given)
+    assert "'merge' is not one of" in refused("--operation", "merge", "--source", given)
+    assert "needs a source" in refused("--operation", "upsert")
+    assert "exclude each other" in refused("--operation", "upsert", "--source", given, "--query", "SELECT 1")
+    assert "answers no query" in refused("--operation", "insert", "--query", "SELECT 1")
+    by_index = ("--option", "hoodie.index.type=HBASE")
+    assert "hoodie.index.type=HBASE" in refused("--operation", "upsert", "--source", given, *by_index)
+    assert hudictl("write", table, "--operation", "upsert", "--token", "a", "--source", given, *LOCAL).code == 0
+    other = refused("--operation", "insert", "--token", "a", "--source", given)
+    assert "the token is that of UPSERT" in other
+    assert places(read_rows(table)) == places(before)
