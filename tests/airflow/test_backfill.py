@@ -21,10 +21,13 @@ import pytest
 from demo.rest import Airflow
 from demo.run import connections, environment
 from demo.stack import Stack
+from hudi_core.engine.local import LocalEngine
 from hudi_core.table import HudiTable
+from hudi_core.verbs.write import WriteRequest
 from tests.airflow.airflow_forks import RESULT, ROOT, TIMEOUT_SECONDS, run_program
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, places, put_source, within
+from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
@@ -32,13 +35,15 @@ pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 SHIPPED = sorted(path.stem for path in (ROOT / "dags").glob("*.py"))
 SCHEDULES = (
     *("SCHEDULE", "DOCTOR_SCHEDULE", "INDEXING_SCHEDULE", "METADATA_SCHEDULE", "MAINTENANCE_SCHEDULE"),
-    *("OVERWRITE_SCHEDULE", "DELETION_SCHEDULE"),
+    *("OVERWRITE_SCHEDULE", "DELETION_SCHEDULE", "MERGE_SCHEDULE"),
 )
-OF_AN_INTERVAL = ("hudi_insert_overwrite", "hudi_delete_partition")
+OF_AN_INTERVAL = ("hudi_insert_overwrite", "hudi_delete_partition", "hudi_merge_day")
 """What each run of these DAGs does depends on its data interval."""
 RUNS = [f"backfill__2026-02-0{day}T00:00:00+00:00" for day in (1, 2, 3)]
 INTERVAL_RUNS = [f"backfill__2026-02-0{day + 1}T00:00:00+00:00" for day in (1, 2, 3)]
 """Of the same days: Airflow names a run after the moment from which it may start, which is when the day is over."""
+INFLIGHT = {"replacecommit": "*.replacecommit.inflight", "commit": "*[0-9].inflight"}
+"""The names of inflight files; that of a commit names no action."""
 DAYS = ("--from-date", "2026-02-01", "--to-date", "2026-02-03")
 OWN_DAG = """
 import os
@@ -149,6 +154,59 @@ def test_a_backfill_deletes_each_interval_once(golden: Callable[[str, str], Gold
     assert places(read_rows(table)) == places(pa.concat_tables([anew, within(rows, *names, outside=True)]))
 
 
+@pytest.mark.conformance  # as above
+@pytest.mark.parametrize("killed", [0, 3])
+def test_a_backfill_merges_each_day_once(golden: Callable[[str, str], GoldenCase], tmp_path: Path, killed: int) -> None:
+    """Three days side by side, each with changed rows and a new one, also where jobs are killed while they write; the
+    same backfill again changes nothing, also where a row has been changed since.
+    """
+    table = golden("9", "cow_basic").table
+    rows = read_rows(table)
+    names = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))[: len(RUNS)]
+    days = []
+    for day, name in enumerate(names, 1):
+        changed = with_value(own_rows(table, within(rows, name).slice(0, 2 + day)), "name", f"day {day}")
+        days.append(pa.concat_tables([changed, with_value(changed.slice(0, 1), "id", f"new on day {day}")]))
+        put_source(days[-1], tmp_path / "rows", name=f"2026-02-0{day}")
+    variables = {
+        "AIRFLOW_HUDI_MERGE_SCHEDULE": "@daily",
+        "AIRFLOW_HUDI_MERGE_SOURCE": f"{tmp_path}/rows/{{{{ ds }}}}",
+    }
+    later = with_value(days[0].slice(0, 1), "name", "later")
+    source = str(put_source(later, tmp_path, name="later"))
+
+    def change_a_row() -> None:
+        assert_same_rows(own_rows(table, read_rows(table)), merged(own_rows(table, rows), *days), ignore=())
+        HudiTable.open(str(table)).run(WriteRequest(str(table), operation="upsert", source=source), LocalEngine(1))
+
+    found = _backfill_twice(
+        tmp_path,
+        table,
+        "hudi_merge_day",
+        "merge",
+        variables,
+        action="commit",
+        killed=killed,
+        between=change_a_row,
+    )
+    counts = [[result[name] for name in ("inserted", "updated", "deleted")] for result in found]
+    assert counts == [[1, 2 + day, 0] for day in (1, 2, 3)]
+    assert_same_rows(own_rows(table, read_rows(table)), merged(own_rows(table, rows), *days, later), ignore=())
+
+
+def with_value(rows: pa.Table, column: str, value: str) -> pa.Table:
+    """The rows with one text in a column."""
+    return rows.set_column(rows.schema.get_field_index(column), column, pa.array([value] * rows.num_rows))
+
+
+def merged(rows: pa.Table, *written: pa.Table) -> pa.Table:
+    """The rows after upserts, by their key `id`."""
+    for new in written:
+        kept = pa.compute.invert(pa.compute.is_in(rows.column("id"), value_set=new.column("id")))
+        rows = pa.concat_tables([rows.filter(kept), new])
+    return rows
+
+
 def _backfill_twice(
     home: Path,
     table: Path,
@@ -156,12 +214,14 @@ def _backfill_twice(
     task: str,
     variables: dict[str, str],
     *,
+    action: str = "replacecommit",
     killed: int = 0,
     between: Callable[[], None] = lambda: None,
 ) -> list[dict[str, Any]]:
     """The XComs of a backfill by a DAG of ours, of whose jobs some are killed, once a second backfill has found them
-    done. It checks that each interval has one commit.
+    done. It checks that each interval has one commit, of this action.
     """
+    before = _commits(table, action)
     folder = home / "dags"
     folder.mkdir()
     shutil.copy(ROOT / "dags" / f"{dag}.py", folder)
@@ -174,38 +234,38 @@ def _backfill_twice(
     }
     with Stack(home / "airflow", folder, given) as stack:
         stack.wait_until_healthy(TIMEOUT_SECONDS)
-        killer = threading.Thread(target=kill_jobs, args=(stack, table, killed), daemon=True)
+        killer = threading.Thread(target=kill_jobs, args=(stack, table, INFLIGHT[action], killed), daemon=True)
         killer.start()
         backfill(stack, dag)
         killer.join(TIMEOUT_SECONDS)
         assert not killer.is_alive(), "no job was killed"
         first = _results(stack.api, dag, task, repeated=None if killed else False)
-        commits = _overwrites(table)
+        commits = _commits(table, action).keys() - before.keys()
         between()
-        written = _overwrites(table)
+        written = _commits(table, action)
         backfill(stack, dag, "--reprocess-behavior", "completed")
         again = _results(stack.api, dag, task, repeated=True)
     assert [result["instant"] for result in again] == [result["instant"] for result in first]
-    assert {result["instant"] for result in first} == commits.keys()
+    assert {result["instant"] for result in first} == commits
     assert len(commits) == len(RUNS)
     assert set(written.values()) == {"completed"}
-    assert _overwrites(table) == written
+    assert _commits(table, action) == written
     assert_metadata_true(table)
     return again
 
 
-def _overwrites(table: Path) -> dict[str, str]:
-    """The replacecommits on the timeline, with their states."""
+def _commits(table: Path, action: str) -> dict[str, str]:
+    """The instants of an action on the timeline, with their states."""
     timeline = HudiTable.open(str(table)).timeline()
-    return {item.requested_time: item.state.value for item in timeline if item.action == "replacecommit"}
+    return {item.requested_time: item.state.value for item in timeline if item.action == action}
 
 
-def kill_jobs(stack: Stack, table: Path, count: int) -> None:
-    """Kills the jobs of so many overwrites when each is inflight."""
+def kill_jobs(stack: Stack, table: Path, inflight_files: str, count: int) -> None:
+    """Kills the jobs of so many writes when each is inflight."""
     done: set[str] = set()
     while len(done) < count:
         time.sleep(0.02)
-        inflight = {path.name for path in table.glob(".hoodie/timeline/*.replacecommit.inflight")} - done
+        inflight = {path.name for path in table.glob(f".hoodie/timeline/{inflight_files}")} - done
         if inflight:
             done.add(min(inflight))
             for process in psutil.process_iter():

@@ -103,6 +103,10 @@ class BloomFilter:
     def lacking(self, keys: pa.Array) -> int:
         return len(keys) - sum(int(self._held(part).sum()) for part in _by_length(*octets(keys), slice(None)))
 
+    def may_have_any(self, keys: pa.Array) -> bool:
+        """Whether the filter may have one of the keys: a string or binary array without nulls."""
+        return any(self._held(part).any() for part in _by_length(*octets(keys), slice(None)))
+
     def _held(self, keys: _Bytes) -> NDArray[np.bool_]:
         """Whether some row of the filter has every probe's bit of a key, for a matrix of one key per row."""
         bits = _probed(keys, self.bits, self.probes)

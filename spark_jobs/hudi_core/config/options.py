@@ -62,7 +62,6 @@ _OTHERS = frozenset(
     (
         "hoodie.bucket.index.max.num.buckets",
         "hoodie.bucket.index.min.num.buckets",
-        "hoodie.combine.before.upsert",
         "hoodie.datasource.read.incr.filters",
         "hoodie.datasource.write.partitionpath.urlencode",
         "hoodie.metadata.bloom.filter.enable",

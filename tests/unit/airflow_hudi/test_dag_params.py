@@ -54,6 +54,8 @@ def test_numbers_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("hudi_insert_overwrite", "AIRFLOW_HUDI_OVERWRITE_WAIT_MINUTES"),
         ("hudi_insert_overwrite", "AIRFLOW_HUDI_POLL_SECONDS"),
+        ("hudi_merge_day", "AIRFLOW_HUDI_MERGE_WAIT_MINUTES"),
+        ("hudi_merge_day", "AIRFLOW_HUDI_POLL_SECONDS"),
         ("hudi_clean", "AIRFLOW_HUDI_POLL_SECONDS"),
         ("hudi_compaction", "AIRFLOW_HUDI_POLL_SECONDS"),
         ("hudi_table_maintenance", "AIRFLOW_HUDI_COMMITS_RETAINED"),

@@ -64,16 +64,18 @@ REQUIRED = {
     "hudi_repair": ["confirm"],
     "hudi_drill": ["confirm"],
     "hudi_insert_overwrite": ["source"],
+    "hudi_merge_day": ["source"],
     "hudi_delete_partition": ["partitions"],
 }
 """What has to be typed."""
 EVENTS = {"hudi_changed_partitions", "hudi_cluster_partition", "hudi_services_on_events"}
-ONE_AT_A_TIME = {*EVENTS, "hudi_drill", "hudi_fleet", "hudi_insert_overwrite"}
+OF_INTERVALS = {"hudi_insert_overwrite", "hudi_merge_day"}
+ONE_AT_A_TIME = {*EVENTS, *OF_INTERVALS, "hudi_drill", "hudi_fleet"}
 """DAGs whose runs are all of the same tables or in the order of their intervals, or whose events become one run."""
 PURPOSES = {
     "events": EVENTS,
     "repair": {"hudi_drill", "hudi_repair"},
-    "write": {"hudi_delete_partition", "hudi_insert_overwrite"},
+    "write": {"hudi_delete_partition", *OF_INTERVALS},
 }
 CHANGES = {
     "hudi_repair": [
@@ -113,6 +115,12 @@ CHANGES = {
         {"source": "s3://b/rows", "wait_minutes": -1},
         {"whole_table": True},
     ],
+    "hudi_merge_day": [
+        {"source": "s3://b/rows", "token": "once", "dry_run": True},
+        {"source": "s3://b/rows", "wait_minutes": 90, "marker": "_SUCCESS"},
+        {"source": "s3://b/rows", "wait_minutes": -1},
+        {"token": "once"},
+    ],
     "hudi_delete_partition": [
         {"partitions": "day=1,day=2", "token": "once", "dry_run": True},
         {"partitions": 1},
@@ -128,6 +136,7 @@ ACCEPTED = {
     "hudi_table_maintenance": [True, False, True],
     "hudi_log_compaction": [True, False, False],
     "hudi_insert_overwrite": [True, False, True, False, False],
+    "hudi_merge_day": [True, True, False, False],
     "hudi_delete_partition": [True, False, False],
 }
 """What is typed into the trigger form, and whether Airflow's schema of the params takes it."""
@@ -157,6 +166,7 @@ UPSTREAM = {
     "hudi_changed_partitions": {"find_changed": []},
     "hudi_cluster_partition": {"cluster": []},
     "hudi_insert_overwrite": {"overwrite": []},
+    "hudi_merge_day": {"merge": []},
     "hudi_delete_partition": {"delete": []},
     "hudi_drill": {
         "choose": [],
@@ -207,7 +217,7 @@ def test_tasks_that_events_start_are_tried_again(parsed: dict[str, list[Any]]) -
 def test_a_ready_to_use_dag_parses(parsed: dict[str, list[Any]], name: str) -> None:
     heavy, runs, upstream, _, intervals, _, params, *_ = parsed[name]
     assert (heavy, runs, upstream) == ([], 1 if name in ONE_AT_A_TIME else 1000, UPSTREAM[name])
-    assert intervals == ([5.0] if name in ("hudi_compaction", "hudi_clean", "hudi_insert_overwrite") else [])
+    assert intervals == ([5.0] if name in {"hudi_compaction", "hudi_clean", *OF_INTERVALS} else [])
     if name == "hudi_tables":
         assert params["tables"] == "s3://b/t, s3://b/u"
     elif name not in ("hudi_fleet", "hudi_changed_partitions"):

@@ -11,6 +11,7 @@
 - ``arrow_routes``: whether polars or fastavro reads a log block, and when polars is imported for that.
 - ``arrow_conform``: which changes of a column's type are read (int to long, number to text), and which are refused;
   numbers as text in Java's form; columns that the data lack.
+- ``encode``: rows as the data of log blocks: the bytes of a decimal and of an array; which values are refused.
 - ``column_walk``: fields of many records at once, for schemas with unions of several records.
 
 Elsewhere: the schema of a table's rows is in ``filegroup/read/schema_resolver``; base files of an older schema in

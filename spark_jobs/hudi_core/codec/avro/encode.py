@@ -27,8 +27,10 @@ Octets = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-RUN_BYTES: Final = 4 << 20
-"""Rows are encoded in runs of at most so many bytes in Arrow, or one row: the pieces of one run fit the memory."""
+RUN_BYTES: Final = 8 << 20
+"""Rows are encoded in runs of at most so many bytes, or one row. Counted are the bytes in Arrow and _VALUE_BYTES for
+each value, since the pieces of a boolean take as much as those of a number. A column of a run takes some 50 µs.
+"""
 _VALUE_BYTES: Final = 8
 _MAX_BYTES = (1 << 31) - 1
 _DECIMAL_BYTES: Final = 16
@@ -40,10 +42,11 @@ def encode_rows(batch: pa.RecordBatch, schema: AvroSchema, *, path: str) -> tupl
     the last ends. The bytes are those of Avro's BinaryEncoder: arrays and maps are one block without its size, and a
     decimal of bytes has the fewest that hold it (BigInteger.toByteArray).
 
-    The batch has the columns of `schema` in its order and the types of arrow.arrow_schema. Memory: the data twice, and
-    about five times RUN_BYTES. Raises FormatError for other columns or types, a null where the schema has none, text
-    that is no UTF-8, a decimal that its type cannot hold and an enum's value that is no symbol; UnsupportedError for a
-    union of several types and for a row of 2 GiB; all name `path`.
+    The batch has the columns of `schema` in its order and the types of arrow.arrow_schema. Memory: the data, twice at
+    the end, and up to seven times RUN_BYTES. Raises FormatError for other columns or types, a null where the schema has
+    none, text that is no UTF-8, a decimal that its type cannot hold, and a value of an enum that is no symbol of it;
+    UnsupportedError for a union of several types and for a row of 2 GiB. All name `path`. The data are not to be
+    changed: those of a single column may be the batch's own.
     """
     runs = [rows.joined() for rows in _encoded(batch, schema, path)]
     data = runs[0][0] if len(runs) == 1 else np.concatenate([run for run, _ in runs])
@@ -59,8 +62,8 @@ def encode_records(batch: pa.RecordBatch, schema: AvroSchema, *, path: str) -> b
 
 def _encoded(batch: pa.RecordBatch, schema: AvroSchema, path: str) -> Iterator[_Rows]:
     record = resolve(schema, path=path)
-    if record.kind != "record" or record.nullable:
-        raise FormatError(f"the schema is {record.describe()}, not a record", path=path)
+    if record.kind != "record" or record.nullable or record.lone_union:
+        raise FormatError(f"the schema's type is {schema.get('type')!r}, not a record", path=path)
     for have, want in zip_longest(batch.schema.names, (child.name for child in record.fields)):
         if have != want:
             raise FormatError(f"the rows have the column {have!r} where the schema has {want!r}", path=path)
@@ -86,7 +89,7 @@ def _values(array: pa.Array) -> int:
     inner: list[pa.Array] = []
     if pa.types.is_struct(array.type):
         inner = [array.field(at) for at in range(array.type.num_fields)]
-    elif pa.types.is_nested(array.type) and len(array):
+    elif (pa.types.is_list(array.type) or pa.types.is_map(array.type)) and len(array):
         first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
         inner = [array.values.slice(first, last - first)]
     return len(array) + sum(map(_values, inner))
@@ -160,7 +163,7 @@ class _Rows:
         elif avro.kind in ("int", "long"):
             width = 4 if avro.kind == "int" else 8
             numbers = _cell_octets(array, width).view(f"<i{width}")[:, 0]
-            self._put_numbers(numbers.astype(np.int64), cells)
+            self._put_numbers(numbers.astype(np.int64, copy=False), cells)
         elif avro.kind == "boolean":
             self._put(pc.fill_null(array, False).cast(pa.uint8()).to_numpy().reshape(-1, 1), cells)
         else:
@@ -301,7 +304,9 @@ def _cell_octets(array: pa.Array, width: int) -> Octets:
 
 def _varints(numbers: Numbers) -> tuple[Octets, Numbers]:
     """Returns the numbers as zigzag varints, a row each, and how many bytes of the row each takes."""
-    rest = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
+    zigzag = numbers << 1
+    zigzag ^= numbers >> 63
+    rest = zigzag.view(np.uint64)
     widest = max(1, (int(rest.max(initial=0)).bit_length() + 6) // 7)
     body = np.empty((len(numbers), widest), dtype=np.uint8)
     sizes = np.ones(len(numbers), dtype=np.int64)

@@ -90,14 +90,14 @@ def counted_rows(context: TableContext, source: Source, engine: Engine, needs: N
         buckets=buckets,
         keys_only=needs.keys_only,
     )
-    if rows.combines and rows.policy is not None:
+    if rows.combines and rows.policy is not None and not needs.one_of_a_key:
         check_combined(context.config, rows.policy, INDEX_TYPE.read(context.options))
     if not needs.keys_only:
         rows = evolved_rows(rows, files[0], context.config.version)
     if rows.evolved_from is not None:
         _check_indexed(context, timeline, rows)
     keys.check(rows.columns, rows.dropped, path=context.config.path)
-    counted = count_rows(engine, rows, files)
+    counted = count_rows(engine, rows, files, few_keys=needs.few_keys and buckets is None)
     if buckets is not None:
         for sample in _samples(context, view, (), replaced=counted.by_partition):
             sample.check(buckets)

@@ -41,6 +41,7 @@ from hudi_core.services.write.plan import (
     bucket_place,
     check_no_plans,
     check_not_changed,
+    merges_fields,
     plan_write,
     routes_of,
 )
@@ -79,7 +80,11 @@ class WriteJob(RewriteJob[WritePlan]):
         self._tagged: list[Tagged] | None = None
 
     def plan(self, timeline: Timeline) -> WritePlan:
-        return plan_write(self.context, timeline, self._work)
+        """Returns the plan for the table as it is now. A commit with a later instant does not count as known: its base
+        files would hide ours.
+        """
+        plan = plan_write(self.context, timeline, self._work)
+        return replace(plan, known=frozenset(time for time in plan.known if time < self.instant))
 
     def file_groups(self, plan: WritePlan) -> frozenset[FileGroupId]:
         return self._groups.all
@@ -192,22 +197,28 @@ class WriteJob(RewriteJob[WritePlan]):
         context, by_keys = self.context, self.operation in TAGGING and plan.buckets is None
         base_files = {number: item.base_file for number, item in enumerate(plan.slices) if item.base_file and by_keys}
         row_bytes = max(_ROW_BYTES, rows.size // max(1, rows.count))
-        keys = rows.count + sum(base.size for base in base_files.values()) // row_bytes
-        shards = 1 + max(keys // KEYS_PER_SHARD, rows.size // UNIT_BYTES)
+        of_table = 0 if rows.keys is not None else sum(base.size for base in base_files.values()) // row_bytes
+        shards = 1 + max((rows.count + of_table) // KEYS_PER_SHARD, rows.size // UNIT_BYTES)
         uri, options, fields = context.uri, dict(context.storage_options), key_fields(context.config)
+        few = rows.keys
+
+        def wanted(partition: str) -> tuple[str, ...] | None:
+            return None if few is None else tuple(sorted(few.get(partition, ())))
+
         units = [
             *(
                 KeysUnit(rows.rows, uri, options, fields, shards, number, part=part)
                 for number, part in enumerate(rows.parts)
             ),
             *(
-                KeysUnit(rows.rows, uri, options, fields, shards, number, base_file=base)
+                KeysUnit(rows.rows, uri, options, fields, shards, number, base_file=base, wanted=wanted(base.partition))
                 for number, base in base_files.items()
             ),
         ]
         partitions = tuple(item.file_group.partition for item in plan.slices)
-        drops_new = self.operation == Operation.DELETE
-        target = TagTarget(uri, options, self._staged, rows.rows, partitions, plan.buckets, drops_new)
+        is_delete = self.operation == Operation.DELETE
+        refuses = not is_delete and merges_fields(MergePolicy.for_table(context.config, context.options))
+        target = TagTarget(uri, options, self._staged, rows.rows, partitions, plan.buckets, is_delete, refuses)
         tagged = self.run.engine.exchange(
             produce_keys, units, partial(tag_shard, target), shards=shards, run_epoch=held.epoch
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hudi_core.config.keys import flag
-from hudi_core.config.rows_config import INDEX_TYPE, SMALL_FILE_BYTES
+from hudi_core.config.rows_config import COMBINE_UPSERTS, DUPLICATE_INSERTS, INDEX_TYPE, SMALL_FILE_BYTES
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.errors import ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
@@ -57,7 +57,8 @@ class RowsWork(Work):
         return Action.DELTA_COMMIT if context.config.is_merge_on_read else Action.COMMIT
 
     def needs(self) -> Needs:
-        return Needs(keys_only=self.operation == Operation.DELETE, one_of_a_key=self.operation in TAGGING)
+        is_tagged = self.operation in TAGGING
+        return Needs(keys_only=self.operation == Operation.DELETE, one_of_a_key=is_tagged, few_keys=is_tagged)
 
     def nothing(self) -> str | None:
         return None if self.row_counts else _NO_ROWS
@@ -143,6 +144,8 @@ def _places(slices: Sequence[FileSlice]) -> dict[str, int]:
 def _check_supported(context: TableContext, work: Work) -> None:
     config, path = context.config, context.config.path
     index = (INDEX_TYPE.read(context.options) or "SIMPLE").upper()
+    if work.operation == Operation.INSERT and not DUPLICATE_INSERTS.read(context.options):
+        raise UnsupportedError(f"{DUPLICATE_INSERTS.name}=false", path=path, remedy=f"use upsert, or {_BY_HUDI}")
     if work.operation not in TAGGING:
         return
     if index not in _INDEXES:
@@ -151,10 +154,13 @@ def _check_supported(context: TableContext, work: Work) -> None:
     if _CHANGE_LOGS.read(config.raw):
         message = f"{work.operation} into a table with change logs ({_CHANGE_LOGS.name})"
         raise UnsupportedError(message, path=path, remedy=_BY_HUDI)
-    policy = MergePolicy.for_table(config, context.options)
-    if policy.rules is Rules.FUNCTION or policy.fill is not Fill.NOTHING:
-        message = f"{work.operation} into a table whose rows are merged field by field"
-        raise UnsupportedError(message, path=path, remedy=_BY_HUDI)
+    if not COMBINE_UPSERTS.read(context.options):
+        raise UnsupportedError(f"{work.operation} with {COMBINE_UPSERTS.name}=false", path=path, remedy=_BY_HUDI)
+
+
+def merges_fields(policy: MergePolicy) -> bool:
+    """Whether a merge makes one row of two."""
+    return policy.rules is Rules.FUNCTION or policy.fill is not Fill.NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 
 UNIT_BYTES: Final = 128 << 20
 """Compressed bytes of row groups that one task reads."""
+FEW_KEYS: Final = 50_000
+"""With more rows a write looks for all keys of its partitions (tag.py)."""
+_FEW_FILES: Final = 64
 _WHAT: Final = "source of a write"
 _NO_PATH: Final = "give each row another value in the partition columns, or leave it out"
 _DAMAGED: Final = "give a whole Parquet file, whose values the types of the table's columns hold"
@@ -41,13 +44,13 @@ _DAMAGED: Final = "give a whole Parquet file, whose values the types of the tabl
 @dataclass(frozen=True, slots=True)
 class Needs:
     """What a write needs of the rows of its source. `keys_only`: the columns of keys and partitions, for deletes.
-    `one_of_a_key`: of the rows with one key and partition one is written, whatever the options say. `in_groups`: rows
-    may go to file groups that the table has.
+    `one_of_a_key`: of the rows with one key and partition one is written, whatever the options say. `few_keys`: their
+    keys on the driver, where they are few.
     """
 
     keys_only: bool = False
     one_of_a_key: bool = False
-    in_groups: bool = False
+    few_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,24 +124,31 @@ class CountUnit:
 
     rows: SourceRows
     part: SourcePart
+    keeps_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FileCount:
-    """How many rows of a file each partition gets, and the file's row groups in parts of about UNIT_BYTES."""
+    """How many rows of a file each partition gets, and the file's row groups in parts of about UNIT_BYTES. `keys` are
+    those of the rows, by partition, where they were asked for and are at most FEW_KEYS; else empty.
+    """
 
     by_partition: Mapping[str, int]
     parts: tuple[SourcePart, ...]
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """The rows of a source, by partition. `row_bytes` is a row's size in a base file, or None: as in the source."""
+    """The rows of a source, by partition. `row_bytes` is a row's size in a base file, or None: as in the source. `keys`
+    are the keys by partition where they are few (Needs.few_keys); else None.
+    """
 
     rows: SourceRows
     parts: tuple[SourcePart, ...]
     by_partition: Mapping[str, int]
     row_bytes: float | None = None
+    keys: Mapping[str, frozenset[str]] | None = None
 
     @property
     def count(self) -> int:
@@ -215,15 +225,23 @@ def evolved_rows(rows: SourceRows, first: SourcePart, version: int) -> SourceRow
     return replace(rows, schema=evolution.schema, evolved_from=rows.schema)
 
 
-def count_rows(engine: Engine, rows: SourceRows, files: Sequence[SourcePart]) -> CountedRows:
-    """Counts the rows of all files. Raises as count_file. Memory on the driver: a number for each partition."""
+def count_rows(engine: Engine, rows: SourceRows, files: Sequence[SourcePart], *, few_keys: bool = False) -> CountedRows:
+    """Counts the rows of all files, and with `few_keys` returns their keys where they are few. Raises as count_file.
+    Memory on the driver: a number for each partition, and FEW_KEYS keys.
+    """
     counts: dict[str, int] = {}
+    keys: dict[str, set[str]] = {}
     parts: list[SourcePart] = []
-    for result in engine.run(count_file, [CountUnit(rows, part) for part in files], run_epoch=0):
+    keeps_keys = few_keys and len(files) <= _FEW_FILES
+    for result in engine.run(count_file, [CountUnit(rows, part, keeps_keys) for part in files], run_epoch=0):
         parts += result.parts
         for partition, count in result.by_partition.items():
             counts[partition] = counts.get(partition, 0) + count
-    return CountedRows(rows, tuple(parts), dict(sorted(counts.items())))
+        for partition, of_file in result.keys.items():
+            keys.setdefault(partition, set()).update(of_file)
+    has_all = keeps_keys and sum(counts.values()) <= FEW_KEYS
+    found = {partition: frozenset(of_all) for partition, of_all in keys.items()} if has_all else None
+    return CountedRows(rows, tuple(parts), dict(sorted(counts.items())), keys=found)
 
 
 def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
@@ -232,7 +250,9 @@ def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
     for a file that is not Parquet. Memory: a batch of the columns of keys and partitions.
     """
     counts: dict[str, int] = {}
+    kept: dict[str, list[str]] = {}
     with open_part(unit.rows, unit.part) as file:
+        keeps_keys = unit.keeps_keys and file.num_rows <= FEW_KEYS
         every = unit.rows.read_columns(file)
         columns = pa.schema([every.field(name) for name in unit.rows.keys.columns])
         for batch in _batches(unit.rows, file, columns):
@@ -240,13 +260,17 @@ def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
             keys = unit.rows.keys.keys(batch, path=path)
             if unit.rows.buckets is not None:
                 unit.rows.buckets.numbers(keys, path=path)
-            for counted in pc.value_counts(unit.rows.keys.partitions(batch, path=path)).to_pylist():
+            partitions = unit.rows.keys.partitions(batch, path=path)
+            for counted in pc.value_counts(partitions).to_pylist():
                 counts[counted["values"]] = counts.get(counted["values"], 0) + counted["counts"]
+            if keeps_keys:
+                for partition in pc.unique(partitions).to_pylist():
+                    kept.setdefault(partition, []).extend(keys.filter(pc.equal(partitions, partition)).to_pylist())
         try:
             check_partitions(counts, source=file.path)
         except FormatError as error:
             raise FormatError(error.message, path=error.path, remedy=_NO_PATH) from error
-        return FileCount(counts, tuple(_parts(file, unit.part)))
+        return FileCount(counts, tuple(_parts(file, unit.part)), {name: tuple(of) for name, of in kept.items()})
 
 
 @contextmanager

@@ -11,6 +11,7 @@ states for rows.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -21,10 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hudi_core.codec.bloom import BloomFilter, filter_in_footer
 from hudi_core.codec.hashing import group_indexes
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.statistics import ChunkRanges, chunk_ranges, leaf_columns
 from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.errors import ExecutionError
+from hudi_core.errors import ExecutionError, UnsupportedError
 from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.filegroup.read.base_file import open_base_file
@@ -46,13 +50,16 @@ _OF_TABLE: Final = b"\x00"
 _OF_SOURCE: Final = b"\x01"
 _TABLE_KEYS: Final = pa.schema([(RECORD_KEY, pa.string()), (GROUP, pa.int32())])
 _KEYS_AT_ONCE: Final = 64 << 10
+_MOST_KEY_BYTES: Final = (1 << 31) - 1
 _BETWEEN: Final = pa.scalar("\x00", pa.large_string())
 """Stands between partition path and key: no path has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeysUnit:
-    """A `part` of the source, or the base file of the file group `number`."""
+    """A `part` of the source, or the base file of the file group `number`. Of a base file only the keys `wanted` count;
+    all where it is None.
+    """
 
     rows: SourceRows
     uri: str
@@ -62,6 +69,7 @@ class KeysUnit:
     number: int
     part: SourcePart | None = None
     base_file: DataFile | None = None
+    wanted: tuple[str, ...] | None = None
     rows_per_batch = PIECES_PER_BATCH
 
 
@@ -80,6 +88,8 @@ class TagTarget:
     buckets: Mapping[str, int] | None = None
     drops_new: bool = False
     """Whether rows with new keys are dropped, as a delete does."""
+    refuses_two: bool = False
+    """Whether two rows with one key are refused: where rows are merged field by field, neither of them stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +126,41 @@ def _table_pieces(unit: KeysUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
     if base is None:
         return
     storage = open_data_storage(unit.uri, unit.storage_options)
+    wanted = None if unit.wanted is None else pa.array(unit.wanted, pa.string())
     with open_base_file(storage, base.path) as file:
-        for batch in file.batches(list(unit.key_fields), _KEYS_AT_ONCE):
+        row_groups = None if wanted is None else _row_groups(file, unit.key_fields, wanted)
+        for batch in file.batches(list(unit.key_fields), _KEYS_AT_ONCE, row_groups) if row_groups != [] else ():
             keys = record_keys(batch, unit.key_fields, path=base.path)
+            if wanted is not None:
+                keys = keys.filter(pc.is_in(keys, value_set=wanted))
             groups = pa.array(np.full(len(keys), unit.number, np.int32))
             rows = pa.Table.from_arrays([keys, groups], schema=_TABLE_KEYS)
             for shard, part in _by_shard(rows, group_indexes(keys, unit.shards)):
                 yield shard, _OF_TABLE, part
+
+
+def _row_groups(file: ParquetBaseFile, key_fields: Sequence[str], wanted: pa.Array) -> list[int] | None:
+    """Returns the row groups that may have one of the keys, by the footer's Bloom filter (HoodieBloomIndex) and the
+    ranges of row groups; None for all.
+    """
+    column = leaf_columns(file.metadata).get((RECORD_KEY,))
+    if tuple(key_fields) != (RECORD_KEY,) or column is None:
+        return None
+    bloom = filter_in_footer(file.footer)
+    if bloom is not None and not BloomFilter.parse(bloom[1], bloom[0], path=file.path).may_have_any(wanted):
+        return []
+    ranges = chunk_ranges(file.metadata, column, pa.string())
+    if ranges is None:
+        return None
+    ordered = sorted(key.encode() for key in wanted.to_pylist())
+    return [number for number in range(file.metadata.num_row_groups) if _may_hold(ranges, number, ordered)]
+
+
+def _may_hold(ranges: ChunkRanges, number: int, ordered: Sequence[bytes]) -> bool:
+    low, high = ranges.minimum[number], ranges.maximum[number]
+    if not (low.is_valid and high.is_valid):
+        return True
+    return bisect_left(ordered, low.as_py().encode()) < bisect_right(ordered, high.as_py().encode())
 
 
 def _source_pieces(rows: pa.Table, shards: int, piece_bytes: int) -> Iterator[tuple[int, bytes, pa.Table]]:
@@ -153,6 +191,13 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
     unique: dict[str, int] = {}
 
     def drop(partition: str, count: int) -> None:
+        if count and target.refuses_two:
+            raise UnsupportedError(
+                f"{count} rows of partition {place_of(partition)[0]!r} have the key of another row, and the table merges "
+                "rows field by field",
+                path=target.rows.uri,
+                remedy="combine them in the source",
+            )
         if count:
             dropped[partition] = dropped.get(partition, 0) + count
 
@@ -222,7 +267,8 @@ def _split(target: TagTarget, batches: Iterator[pa.RecordBatch]) -> tuple[Places
 
 
 def _without_prefix(batch: pa.RecordBatch) -> pa.RecordBatch:
-    keys = pc.binary_slice(batch.column(0), len(_OF_SOURCE))
+    # Arrow 26 counts bytes with the end of the slice: without one its number of several keys overflows.
+    keys = pc.binary_slice(batch.column(0), len(_OF_SOURCE), _MOST_KEY_BYTES)
     return pa.RecordBatch.from_arrays([keys, batch.column(1)], schema=batch.schema)
 
 

@@ -185,9 +185,7 @@ def test_a_token_of_other_work_is_refused(golden: Golden, submitted: Path, tmp_p
         made(table, "insert", source=source, token="a").execute(of_interval())
 
 
-def test_an_operation_that_is_misspelt_is_an_error_of_the_dag_file() -> None:
-    with pytest.raises(ConfigError, match="operation is 'upsret' .did you mean upsert"):
-        HudiWriteOperator(task_id="t", table="a", operation="upsret", source="{{ ds }}")
+def test_only_an_address_can_be_waited_for() -> None:
     with pytest.raises(ConfigError, match="wait_for_source is of a source"):
         HudiWriteOperator(task_id="t", table="a", operation="upsert", query="select 1", wait_for_source=5)
 
