@@ -12,11 +12,13 @@
 - ``count``: whether the options make the keys, buckets and time zones that the table's rows have.
 - ``row_shards``: to which shard a row goes; how many shards a partition has; which of the rows with one key stays.
 - ``shard_files``: how the rows of a shard become files; which rows are not written; how large a row is.
-- ``plan``: which tables a write refuses; which rows small file groups take; which commits and plans stop the commit.
+- ``plan``: which tables a write refuses; which small file groups are filled; which commits and plans stop the commit.
 - ``tag``: in which file group a key is; which of the rows with one key stays.
-- ``upsert``: how a file group gets its next base file; how it is shown that no row was lost.
+- ``route``: which shard writes a row; which new rows a small file group takes.
+- ``upsert``: how a file group gets its next base file.
 - ``append``: what a log file of a write has in it, and how it is named.
-- ``job``: what comes before the instant is inflight; what the inflight file says; the proof over all file groups.
+- ``job``: what comes before the instant is inflight; what the inflight file says; what must hold at the commit.
+- ``proof``: how it is shown that each row was written once.
 - ``new_rows``: how large the new files become, also those of buckets; which steps of an exchange write them.
 
 Elsewhere: ``filegroup/write/key_generator`` makes the key and partition path of a new row, and

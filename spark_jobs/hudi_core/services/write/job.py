@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from uuid import uuid4
@@ -22,16 +22,16 @@ from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.row_level import SliceChange
-from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write.staged_logs import forget_staged
-from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
+from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Completion, Run
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
-from hudi_core.services.rewriting.new_file_groups import NewFile, NewFiles, prove_files
+from hudi_core.services.rewriting.new_file_groups import NewFiles
 from hudi_core.services.rewriting.other_writers import check_early
-from hudi_core.services.rewriting.proof import Rewritten, file_of, unproved
+from hudi_core.services.rewriting.proof import Rewritten, unproved
 from hudi_core.services.write.checks import check_same_schema
 from hudi_core.services.write.plan import (
     TAGGING,
@@ -45,11 +45,13 @@ from hudi_core.services.write.plan import (
     plan_write,
     routes_of,
 )
+from hudi_core.services.write.proof import prove_write
+from hudi_core.services.write.route import RouteUnit, produce_routed
 from hudi_core.services.write.shard_files import RowsTarget
 from hudi_core.services.write.source import UNIT_BYTES, CountedRows
 from hudi_core.services.write.staged_rows import STAGED
 from hudi_core.services.write.tag import KEYS_PER_SHARD, KeysUnit, Tagged, TagTarget, produce_keys, tag_shard
-from hudi_core.services.write.upsert import RouteUnit, Upserted, UpsertTarget, produce_routed, write_routed
+from hudi_core.services.write.upsert import Upserted, UpsertTarget, write_routed
 from hudi_core.timeline.actions.commit import Operation, encode_inflight, to_come
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
 from hudi_core.timeline.actions.write_stats import WriteStat
@@ -150,7 +152,15 @@ class WriteJob(RewriteJob[WritePlan]):
         with attempt.writing():
             adds_partitions = bool(plan.new_partitions) and self._has_partitioned_index(timeline)
             results = self._write(plan, rows, attempt, held)
-        rewritten = self._prove(plan, results, with_statistics=attempt.with_statistics)
+        rewritten = prove_write(
+            plan,
+            self._routes,
+            self._tagged,
+            self._work.row_counts,
+            results,
+            self.instant,
+            with_statistics=attempt.with_statistics,
+        )
         attempt.keep(rewritten)
         groups = self._groups
         if plan.buckets is not None:
@@ -271,38 +281,6 @@ class WriteJob(RewriteJob[WritePlan]):
         self.storage.delete_folder(self._staged)
         return written
 
-    def _prove(self, plan: WritePlan, results: Sequence[Upserted], *, with_statistics: bool) -> Rewritten:
-        """Proves that each tagged row came to its file group or to a new one, and that no base file lost a row."""
-        due: Counter[str] = Counter(self._work.row_counts if self._tagged is None else {})
-        for tagged in self._tagged or ():
-            due.update(tagged.new)
-            for at, count in tagged.in_groups.items():
-                due[plan.slices[int(at)].file_group.partition] += count
-        merged: list[NewFile] = []
-        new: list[NewFile] = []
-        for shard, result in enumerate(results):
-            due.subtract(result.dropped)
-            if result.counts is None:
-                new += result.files
-                continue
-            number = self._routes.touched[shard]
-            group = plan.slices[number].file_group
-            instant = None if number not in self._routes.appended else plan.log_instants[number]
-            merged.append(_proved(group, result, self.instant, instant, with_statistics=with_statistics))
-            due[group.partition] -= result.counts.incoming
-        if len(merged) != len(self._groups.all):
-            raise unproved(f"{len(self._groups.all)} file groups get rows, and {len(merged)} were written")
-        proved = prove_files(new, +due, self.instant, self._groups.all, with_statistics=with_statistics)
-        if min(due.values(), default=0) < 0:
-            raise unproved(f"more rows were written than came: {dict(due)}")
-        statistics: list[FileStatistics] = [item.statistics for item in merged if item.statistics is not None]
-        stats = [item.stat for item in merged]
-        return Rewritten(
-            [*(file_of(stat, is_base=stat.log_version is None) for stat in stats), *proved.files],
-            [*stats, *proved.stats],
-            [*(statistics if with_statistics else ()), *proved.statistics],
-        )
-
 
 def _moved(file: DataFileRef, old: Mapping[FileGroupId, FileSlice], instant: str) -> SliceChange:
     """Returns the change of the file slice that a new file makes."""
@@ -312,28 +290,3 @@ def _moved(file: DataFileRef, old: Mapping[FileGroupId, FileSlice], instant: str
         return SliceChange(old.get(after.file_group), after, instant)
     before = old[FileGroupId(file.partition, parse_log_file(file.name).file_id)]
     return SliceChange(before, replace(before, log_files=(*before.log_files, data)), instant)
-
-
-def _proved(
-    group: FileGroupId, result: Upserted, instant: str, log_instant: str | None, *, with_statistics: bool
-) -> NewFile:
-    """Returns the new base or log file of a file group, once its counts agree. `log_instant` is set for a log file.
-    Raises ExecutionError otherwise.
-    """
-    counts, source = result.counts, f"result of {group.file_id} in {group.partition!r}"
-    if counts is None or len(result.files) != 1:
-        raise unproved(f"the engine wrote {len(result.files)} files", source)
-    file, is_base = result.files[0], log_instant is None
-    name = parse_base_file(file.stat.name) if is_base else parse_log_file(file.stat.name)
-    is_its_own = (file.stat.partition_path, name.file_id) == (group.partition, group.file_id)
-    is_named = name.instant in (instant, log_instant)
-    became = counts.updated + counts.deleted + counts.kept + counts.inserted + counts.absent
-    # A key that the base file has twice counts twice.
-    if not is_its_own or not is_named or file.stat.file_size_in_bytes <= 0 or became < counts.incoming:
-        raise unproved(f"the engine returned {file.stat.path!r} for {counts}", source)
-    due = counts.base + counts.inserted - counts.deleted if is_base else counts.updated
-    if file.stat.num_writes != due:
-        raise unproved(f"{file.stat.num_writes} rows were written for {counts}", source)
-    if with_statistics and (file.statistics is None or file.statistics.file != file_of(file.stat, is_base=is_base)):
-        raise unproved("the result has no statistics of the file for the metadata table", source)
-    return file

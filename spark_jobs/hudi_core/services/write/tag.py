@@ -192,9 +192,9 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
 
     def drop(partition: str, count: int) -> None:
         if count and target.refuses_two:
+            name, _ = place_of(partition)
             raise UnsupportedError(
-                f"{count} rows of partition {place_of(partition)[0]!r} have the key of another row, and the table merges "
-                "rows field by field",
+                f"{count} rows of partition {name!r} have the key of another row, and the table merges rows by fields",
                 path=target.rows.uri,
                 remedy="combine them in the source",
             )

@@ -16,15 +16,11 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from hudi_core.codec.hashing import group_indexes
 from hudi_core.codec.parquet.statistics import proleptic_version
-from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
-from hudi_core.filegroup.merge.base_merge import SliceMerge, grouped
+from hudi_core.filegroup.merge.base_merge import SliceMerge
 from hudi_core.filegroup.merge.log_merge import LogMerger
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.record_keys import delete_flags
@@ -33,12 +29,11 @@ from hudi_core.filegroup.read.base_file import open_replaced_file
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanCounts, ScanResult
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.markers import MarkerType
-from hudi_core.model.names import PARTITION_PATH, RECORD_KEY, parse_base_file
-from hudi_core.model.partition import check_file_name, check_partition, join
+from hudi_core.model.names import RECORD_KEY, parse_base_file
+from hudi_core.model.partition import check_partition
 from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter, NewFile
 from hudi_core.services.rewriting.slice_rows import SliceRows, SliceTarget
-from hudi_core.services.write.plan import FRACTIONS, TAGGING, Routes
-from hudi_core.services.write.row_shards import RowsUnit, Spread, keyed_rows, shards_of
+from hudi_core.services.write.plan import TAGGING, Routes
 from hudi_core.services.write.shard_files import (
     RowsTarget,
     failed,
@@ -47,8 +42,7 @@ from hudi_core.services.write.shard_files import (
     row_columns,
     write_shard,
 )
-from hudi_core.services.write.source import SourcePart, SourceRows
-from hudi_core.services.write.tag import GROUP, NEW
+from hudi_core.services.write.source import SourceRows
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
@@ -56,22 +50,7 @@ from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.view.file_group import DataFile, FileSlice, check_slice
 
 _UNIT: Final = "unit of a write"
-_SHARD: Final = "_airflow_hudi_shard"
 _NO_LOGS: Final = ScanResult((), (), ScanCounts())
-
-
-@dataclass(frozen=True, slots=True)
-class RouteUnit:
-    """The tagged rows of one file (tag.py) in `folder` of the table, or the rows of a `part` of the source, all new."""
-
-    rows: SourceRows
-    uri: str
-    storage_options: Mapping[str, str]
-    routes: Routes
-    folder: str
-    name: str = ""
-    part: SourcePart | None = None
-    rows_per_batch = PIECES_PER_BATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,72 +95,6 @@ class Upserted:
     files: tuple[NewFile, ...] = ()
     counts: GroupRows | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
-
-
-def produce_routed(unit: RouteUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """Yields rows in pieces of one shard and partition each (engine.protocol.Produce). Raises the errors of keyed_rows,
-    and ExecutionError for a damaged file of tagged rows. Memory: a batch, and half of the memory budget.
-    """
-    config = unit.rows.config
-    for batches in grouped(_with_groups(unit), max_bytes=config.sorted_bytes):
-        rows = pa.Table.from_batches(batches).combine_chunks()
-        batches.clear()
-        yield from exchange_pieces(_pieces(rows, unit.routes, config.piece_bytes))
-
-
-def _with_groups(unit: RouteUnit) -> Iterator[pa.RecordBatch]:
-    if unit.part is not None:
-        for batch in keyed_rows(RowsUnit(unit.rows, unit.part, Spread(1, {}))):
-            groups = pa.array(np.full(batch.num_rows, NEW, np.int32))
-            yield batch.append_column(GROUP, groups)
-        return
-    storage = open_data_storage(unit.uri, unit.storage_options)
-    path = join(unit.folder, check_file_name(unit.name, source=_UNIT))
-    try:
-        with storage.open_input(path) as file, pa.ipc.open_stream(file) as stream:
-            yield from stream
-    except pa.ArrowException as error:
-        raise ExecutionError(f"tagged rows of a write were not read: {error!r}", path=path) from error
-
-
-def _pieces(rows: pa.Table, routes: Routes, piece_bytes: int) -> Iterator[tuple[int, bytes, pa.Table]]:
-    """Yields pieces with their shard and partition path."""
-    paths = rows.column(PARTITION_PATH).combine_chunks()
-    groups = _small_groups(rows, paths, routes)
-    shards = np.empty(len(groups), np.int64)
-    is_new = groups == NEW
-    shards[~is_new] = np.searchsorted(np.array(routes.touched, np.int64), groups[~is_new])
-    if is_new.any():
-        shards[is_new] = len(routes.touched) + shards_of(rows.filter(pa.array(is_new)), routes.spread)
-    rows = rows.drop_columns([GROUP]).append_column(_SHARD, pa.array(shards))
-    rows = rows.take(pc.sort_indices(rows, sort_keys=[(_SHARD, "ascending"), (PARTITION_PATH, "ascending")]))
-    rows = rows.combine_chunks()
-    step = rows_per_piece(rows, piece_bytes)
-    paths = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode()
-    sorted_shards = rows.column(_SHARD).to_numpy()
-    codes = paths.indices.to_numpy()
-    changes = (np.diff(sorted_shards) != 0) | (np.diff(codes) != 0)
-    starts = np.r_[0, np.flatnonzero(changes) + 1]
-    rows = rows.drop_columns([_SHARD, PARTITION_PATH])
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(codes)], strict=True):
-        shard, key = int(sorted_shards[start]), paths.dictionary[codes[start]].as_py().encode()
-        for at in range(start, end, step):
-            yield shard, key, rows.slice(at, min(step, end - at))
-
-
-def _small_groups(rows: pa.Table, paths: pa.Array, routes: Routes) -> NDArray[np.int32]:
-    """Returns the file groups of rows, with those that small file groups take of the new ones (Routes.small)."""
-    groups: NDArray[np.int32] = rows.column(GROUP).combine_chunks().to_numpy().copy()
-    for partition, shares in routes.small.items():
-        places = np.flatnonzero((groups == NEW) & pc.equal(paths, partition).to_numpy(zero_copy_only=False))
-        if not len(places):
-            continue
-        keys = rows.column(RECORD_KEY).combine_chunks().take(pa.array(places))
-        numbers, ends = (np.array(values) for values in zip(*shares, strict=True))
-        share = np.searchsorted(ends, group_indexes(keys, FRACTIONS), side="right")
-        taken = share < len(numbers)
-        groups[places[taken]] = numbers[share[taken]]
-    return groups
 
 
 def write_routed(target: UpsertTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Upserted:
