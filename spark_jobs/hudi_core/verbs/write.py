@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.errors import ConfigError
@@ -77,9 +77,12 @@ class _RowsRequest(_WriteRequest):
     def asks_session(self) -> bool:
         return bool(self.query or self.dataframe)
 
+    rows_fields: ClassVar[tuple[str, ...]] = ("source", "query", "dataframe")
+    """The fields that say where the rows come from: exactly one is given."""
+
     def check_fields(self) -> None:
         _WriteRequest.check_fields(self)
-        given = [name for name in ("source", "query", "dataframe") if getattr(self, name).strip()]
+        given = [name for name in self.rows_fields if getattr(self, name).strip()]
         if not given:
             raise ConfigError(f"{WHAT}: {self.verb} needs a source, a query or a dataframe", remedy="give one of them")
         if len(given) > 1:
@@ -110,22 +113,31 @@ class _RowsRequest(_WriteRequest):
 @dataclass(frozen=True, slots=True)
 class WriteRequest(_RowsRequest):
     """Writes rows: `operation` is bulk_insert, insert, upsert or delete. Where the rows come from, `token` and
-    `dry_run` are as in InsertOverwriteRequest. Rows to delete need only the columns of keys and partitions.
+    `dry_run` are as in InsertOverwriteRequest. Rows to delete need only the columns of keys and partitions. Or `where`,
+    a predicate in SQL of Spark's dialect, selects the rows of the table to delete.
     """
 
     verb = "write"
+    rows_fields = ("source", "query", "dataframe", "where")
     operation: str = ""
+    where: str = ""
 
     def check_fields(self) -> None:
         _RowsRequest.check_fields(self)
+        if self.where and self.operation.lower() != "delete":
+            raise ConfigError(f"{WHAT}: `where` is for the operation delete", remedy="give a source")
         if self.operation.lower() not in OPERATIONS:
             remedy = f"give one of {', '.join(OPERATIONS)}"
             raise ConfigError(f"{WHAT}: {self.operation!r} is no operation of {self.verb}", remedy=remedy)
 
+    def extent(self, context: TableContext, config: EngineConfig) -> Extent:
+        return Extent.of(context.slice_sizes(), config) if self.where else _RowsRequest.extent(self, context, config)
+
     def _work(self) -> RowsWork:
         from hudi_core.services.write.plan import RowsWork
 
-        return RowsWork(self.operation.upper(), token=self.token, rows_from=self._rows_from())
+        rows = replace(self._rows_from(), where=self.where)
+        return RowsWork(self.operation.upper(), token=self.token, rows_from=rows)
 
     def _job(self) -> type[WriteJob]:
         from hudi_core.services.write.job import WriteJob

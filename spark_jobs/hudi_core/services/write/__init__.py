@@ -7,6 +7,7 @@
 - ``checks``: what must still hold: the table's schema, its buckets, no partition below another, no other commit to the
   file groups of a write.
 - ``staged_rows``: where the rows of a query are kept until they are written, and when forgotten rows are deleted.
+- ``predicate``: which rows a delete by predicate selects, and where their keys are kept.
 - ``source``: which files are a source, and which are refused; how many rows each partition gets; what one task reads.
 - ``source_schema``: which columns and types of a source the table takes; which columns it gains, and which get wider.
 - ``count``: whether the options make the keys, buckets and time zones that the table's rows have.

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
-from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.errors import ConfigError, ConflictError, HudiError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy, key_fields
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.schema_resolver import table_schema
@@ -83,10 +83,13 @@ class WriteJob(RewriteJob[WritePlan]):
 
     def plan(self, timeline: Timeline) -> WritePlan:
         """Returns the plan for the table as it is now. A commit with a later instant does not count as known: its base
-        files would hide ours.
+        files would hide ours. Nor does one that came after a predicate has selected the rows.
         """
-        plan = plan_write(self.context, timeline, self._work)
-        return replace(plan, known=frozenset(time for time in plan.known if time < self.instant))
+        work, plan = self._work, plan_write(self.context, timeline, self._work)
+        known = frozenset(time for time in plan.known if time < self.instant)
+        if work.seen is not None and work.selects:
+            known &= work.seen
+        return replace(plan, known=known)
 
     def file_groups(self, plan: WritePlan) -> frozenset[FileGroupId]:
         return self._groups.all
@@ -236,6 +239,13 @@ class WriteJob(RewriteJob[WritePlan]):
         newer = sum((Counter(item.dropped) for item in tagged), Counter[str]())
         if there + newer != Counter(rows.by_partition):
             raise unproved(f"{rows.count} rows were counted, but {there.total()} and {newer.total()} newer ones tagged")
+        absent, where = sum(item.absent for item in tagged), self._work.selects
+        if absent and where:
+            raise UnsupportedError(
+                f"{absent} rows that the predicate selects are not where their columns say, as a global index leaves them",
+                path=context.uri,
+                remedy="delete them with Hudi, or by a source with the values of their partitions",
+            )
         if newer:
             log.info("%d rows of the source have a newer row of their key", newer.total())
         return tagged

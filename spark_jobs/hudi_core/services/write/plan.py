@@ -45,6 +45,7 @@ _INDEXES: Final = frozenset({"SIMPLE", "BLOOM", "BUCKET"})
 _CHANGE_LOGS = flag("hoodie.table.cdc.enabled")
 _BY_HUDI: Final = "write with Hudi"
 _NO_ROWS: Final = "the source has no rows"
+_NONE_SELECTED: Final = "the predicate selects no rows"
 FRACTIONS: Final = 4096
 """Parts of the hash range of keys, of which file groups get some."""
 
@@ -52,6 +53,11 @@ FRACTIONS: Final = 4096
 @dataclass(frozen=True, slots=True)
 class RowsWork(Work):
     """The work of a bulk_insert, insert, upsert or delete."""
+
+    @property
+    def selects(self) -> bool:
+        """Whether a predicate selects the rows of the table."""
+        return self.rows_from is not None and bool(self.rows_from.where)
 
     def action(self, context: TableContext) -> str:
         return Action.DELTA_COMMIT if context.config.is_merge_on_read else Action.COMMIT
@@ -61,7 +67,7 @@ class RowsWork(Work):
         return Needs(keys_only=self.operation == Operation.DELETE, one_of_a_key=is_tagged, few_keys=is_tagged)
 
     def nothing(self) -> str | None:
-        return None if self.row_counts else _NO_ROWS
+        return None if self.row_counts else _NONE_SELECTED if self.selects else _NO_ROWS
 
     def extent(self, context: TableContext, timeline: Timeline) -> Extent:
         return Extent(frozenset(plan_write(context, timeline, self).partitions))

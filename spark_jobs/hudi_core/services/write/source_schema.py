@@ -198,8 +198,7 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], ve
                     path=path,
                     remedy="leave the column out, and the rows that it deletes",
                 )
-            _check_name(field.name, field.name, path)
-            _check_type(field.type, field.name, version, path)
+            check_column(field, version, path=path)
             added.append(spark_field(field).with_nullable(True))
             continue
         known_type = known[field.name]
@@ -214,6 +213,14 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], ve
     schema = {**table, "fields": fields}
     check_bounds(schema, path=path)  # this engine reads no schema with more columns
     return Evolution(schema, tuple(field.name for field in added), tuple(widened))
+
+
+def check_column(field: pa.Field, version: int, *, path: str) -> None:
+    """Raises ConfigError for a name that Avro does not allow, of the column or within it; UnsupportedError for a type
+    that Spark, or the Hudi of the table version, does not have.
+    """
+    _check_name(field.name, field.name, path)
+    _check_type(field.type, field.name, version, path)
 
 
 def _check_name(name: str, column: str, path: str) -> None:

@@ -12,6 +12,7 @@ from uuid import uuid4
 from hudi_core.engine.protocol import Engine, FrameEngine
 from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
+from hudi_core.services.write.predicate import stage_selected
 from hudi_core.services.write.source import Source
 from hudi_core.services.write.work import RowsFrom
 
@@ -25,31 +26,39 @@ LEFT_SECONDS: Final = 7 * 24 * 3600
 
 @contextmanager
 def source_of(context: TableContext, rows: RowsFrom, engine: Engine, *, dry_run: bool = False) -> Iterator[Source]:
-    """Yields the rows as files. Deletes the files of a query or a DataFrame in the end.
+    """Yields the rows as files. Deletes the files of a query, a DataFrame or a predicate in the end.
 
     Raises ConfigError for an engine without queries and DataFrames or an invalid one; ExecutionError.
     """
     if rows.source:
         yield Source(rows.source)
         return
-    if not isinstance(engine, FrameEngine):
-        raise ConfigError(
-            f"the engine {engine.name} answers no query and has no DataFrames",
-            remedy="use --engine spark, or give a source",
-        )
+    frames = None if rows.where else _frames(engine)
     if not dry_run:
         _delete_left(context)
     folder = f"{STAGED}/{uuid4().hex}"
     address = f"{context.uri}/{folder}"
     try:
-        if rows.query:
-            names = engine.stage_query(rows.query, address, context.storage_options)
+        if frames is None:
+            columns = dict.fromkeys((*context.config.record_key_fields, *context.config.partition_fields))
+            names = stage_selected(context, rows.where, tuple(columns), engine, folder)
+        elif rows.query:
+            names = frames.stage_query(rows.query, address, context.storage_options)
         else:
-            names = engine.stage_dataframe(rows.dataframe, rows.dataframe_args, address, context.storage_options)
+            names = frames.stage_dataframe(rows.dataframe, rows.dataframe_args, address, context.storage_options)
         log.info("the rows of the write are in %s", address)
         yield Source(address, names)
     finally:
         context.storage.delete_folder(folder)
+
+
+def _frames(engine: Engine) -> FrameEngine:
+    if isinstance(engine, FrameEngine):
+        return engine
+    raise ConfigError(
+        f"the engine {engine.name} answers no query and has no DataFrames",
+        remedy="use --engine spark, or give a source",
+    )
 
 
 def _delete_left(context: TableContext) -> None:

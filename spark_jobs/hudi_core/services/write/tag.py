@@ -96,7 +96,7 @@ class TagTarget:
 class Tagged:
     """The rows of a shard, in a file of the folder; "" where there are none. How many go to each file group, by its
     number as text, and to new places, by partition. Of the source are `rows`, one of each key, and older ones that were
-    `dropped`, both by partition.
+    `dropped`, both by partition. `absent` keys of a delete are not in the table.
     """
 
     name: str
@@ -104,6 +104,7 @@ class Tagged:
     new: Mapping[str, int] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
+    absent: int = 0
 
 
 def produce_keys(unit: KeysUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
@@ -207,7 +208,7 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
         places, sorted_rows = _split(target, batches)
         rows = merged_pieces(sorted_rows, schema, target.rows.config.merged_bytes)
         rows = newest(rows, drop) if target.rows.combines else rows
-        storage, written = open_data_storage(target.uri, target.storage_options), 0
+        storage, written, absent = open_data_storage(target.uri, target.storage_options), 0, 0
         tagged = schema.append(pa.field(GROUP, pa.int32()))
         with (
             storage.open_output(join(target.folder, name)) as file,
@@ -223,9 +224,10 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
                 for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
                     in_groups[str(number)] = in_groups.get(str(number), 0) + count
                 kept = table.take(pa.array(picks[keeps])).append_column(GROUP, pa.array(groups[keeps]))
+                absent += int((~keeps).sum())
                 written += kept.num_rows
                 stream.write_table(kept.cast(tagged))
-        return Tagged(name if written else "", in_groups, *map(_by_partition, (new, unique, dropped)))
+        return Tagged(name if written else "", in_groups, *map(_by_partition, (new, unique, dropped)), absent)
     except (pa.ArrowException, MemoryError) as error:
         raise ExecutionError(f"tagging the rows of a write failed: {error!r}", path=target.uri) from error
 

@@ -15,12 +15,15 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class RowsFrom:
-    """Where rows come from: the address `source`, or a query, or a function that returns a DataFrame."""
+    """Where rows come from: the address `source`, or a query, or a function that returns a DataFrame; or the rows of
+    the table itself that the predicate `where` selects.
+    """
 
     source: str = ""
     query: str = ""
     dataframe: str = ""
     dataframe_args: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
