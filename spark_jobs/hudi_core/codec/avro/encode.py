@@ -106,10 +106,6 @@ class _Cells:
     present: Mask | None
     branches: Octets | None
 
-    def behind_branch(self) -> _Cells:
-        """Returns the cells for what follows a piece that has the branches."""
-        return replace(self, alive=self.present, branches=None)
-
 
 class _Rows:
     """The data of some rows, as pieces: binary arrays with an item for each row. A null has no bytes."""
@@ -129,7 +125,7 @@ class _Rows:
         if not self._pieces:
             return np.zeros(0, dtype=np.uint8), ends
         whole = self._pieces[0]
-        if len(self._pieces) > 1 or whole.null_count:
+        if len(self._pieces) > 1:
             nothing = pa.scalar(b"", pa.binary())
             whole = pc.binary_join_element_wise(*self._pieces, nothing, null_handling="replace", null_replacement="")
         return octets(whole)[1], ends
@@ -227,9 +223,6 @@ class _Rows:
         self._sizes += sizes
 
     def _put_numbers(self, numbers: Numbers, cells: _Cells) -> None:
-        if cells.present is not None:
-            # The value below a null may be any, also a wide one.
-            numbers = np.where(cells.present, numbers, 0)
         body, sizes = _varints(numbers)
         self._put(body, cells, sizes)
 
@@ -272,7 +265,7 @@ class _Rows:
         if avro.kind == "bytes":
             self._put_numbers(sizes, cells)
             widest = int(sizes.max(initial=1))
-            self._put(body[:, _DECIMAL_BYTES - widest :], cells.behind_branch(), sizes, at_end=True)
+            self._put(body[:, _DECIMAL_BYTES - widest :], replace(cells, branches=None), sizes, at_end=True)
             return
         if sizes.max(initial=1) > avro.size:
             raise self._bad(column, f"has a {avro.describe()} that does not fit its {avro.size} bytes")

@@ -242,7 +242,7 @@ class WriteJob(RewriteJob[WritePlan]):
         absent, where = sum(item.absent for item in tagged), self._work.selects
         if absent and where:
             raise UnsupportedError(
-                f"{absent} rows that the predicate selects are not where their columns say, as a global index leaves them",
+                f"{absent} rows that the predicate selects are in another partition than their columns say",
                 path=context.uri,
                 remedy="delete them with Hudi, or by a source with the values of their partitions",
             )

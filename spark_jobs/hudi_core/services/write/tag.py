@@ -227,7 +227,14 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
                 absent += int((~keeps).sum())
                 written += kept.num_rows
                 stream.write_table(kept.cast(tagged))
-        return Tagged(name if written else "", in_groups, *map(_by_partition, (new, unique, dropped)), absent)
+        return Tagged(
+            name if written else "",
+            in_groups,
+            new=_by_partition(new),
+            rows=_by_partition(unique),
+            dropped=_by_partition(dropped),
+            absent=absent,
+        )
     except (pa.ArrowException, MemoryError) as error:
         raise ExecutionError(f"tagging the rows of a write failed: {error!r}", path=target.uri) from error
 
