@@ -78,6 +78,7 @@ bench: $(VENV)/.done ## time and memory beside real Hudi and Hudi-rs; stores res
 	@$(BIN)/python -m benchmarks.read
 	@$(BIN)/python -m benchmarks.services
 	@$(BIN)/python -m benchmarks.rewrites
+	@$(BIN)/python -m benchmarks.write
 	@$(BIN)/python -m benchmarks.plans
 	@$(BIN)/python -m benchmarks.large_rewrites
 	@$(BIN)/python -m benchmarks.metadata

@@ -79,7 +79,7 @@ def ours(work: str, table: Path) -> dict[str, float]:
     else:
         request = RunRequest(str(table), "clustering", owner="benchmark", schedule=True, options=options)
     opened = HudiTable.open(str(table), options=options)
-    warm = _timed(lambda: opened.run(request, SparkEngine(session)))
+    warm = timed(lambda: opened.run(request, SparkEngine(session)))
     session.stop()
     return warm
 
@@ -96,15 +96,16 @@ def hudi(work: str, table: Path, version: str) -> dict[str, float]:
         frame = session.read.parquet(str(source_of(table)))
         options = {**OPTIONS, **METADATA, **CODEC, "hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
         writer = frame.write.format("hudi").options(**{**options, "hoodie.datasource.write.operation": OVERWRITE})
-        warm = _timed(lambda: writer.mode("append").save(str(table)))
+        warm = timed(lambda: writer.mode("append").save(str(table)))
     else:
         call = order.call()
-        warm = _timed(lambda: session.sql(call).collect())
+        warm = timed(lambda: session.sql(call).collect())
     session.stop()
     return warm
 
 
-def _timed(work: Callable[[], Any]) -> dict[str, float]:
+def timed(work: Callable[[], Any]) -> dict[str, float]:
+    """Returns the wall seconds of the work, and the CPU seconds of this process and its children meanwhile."""
     started, cpu = time.perf_counter(), tree_cpu(os.getpid())
     work()
     return {"wall": time.perf_counter() - started, "cpu": tree_cpu(os.getpid()) - cpu}

@@ -20,7 +20,7 @@ from airflow_hudi.triggers.wait import AwaitedSource, HudiConditionTrigger, foun
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
 from hudi_core.timeline.instant import Action
-from hudi_core.verbs.write import OPERATIONS, WriteRequest
+from hudi_core.verbs.write import OPERATIONS, InsertOverwriteRequest, WriteRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -73,12 +73,13 @@ class BaseHudiRowsOperator(BaseHudiOperator):
         *BaseHudiOperator.template_fields,
     )
 
+    request: ClassVar[type[WriteRequest | InsertOverwriteRequest]]
     commit_actions: ClassVar[tuple[str, ...]]
     """The actions that the commits of the operator have."""
 
     def check_arguments(self) -> None:
         super().check_arguments()
-        given = (self.source, self.query, self.dataframe)
+        given = [getattr(self, name) for name in self.request.rows_fields]
         check_literals(self, *given)
         if any(given) and is_literal(*given, self.wait_for_source):
             self._check_wait()
@@ -167,6 +168,7 @@ class HudiWriteOperator(BaseHudiRowsOperator):
     rest. Rows to delete need only the columns of keys and partitions.
 
     :param operation: `upsert`, `insert`, `bulk_insert` or `delete` (templated)
+    :param where: a predicate in Spark's SQL, instead of a source: `delete` deletes the rows that it selects (templated)
     """
 
     request = WriteRequest

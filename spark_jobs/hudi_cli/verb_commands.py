@@ -123,13 +123,16 @@ write = verb_command(
     """Insert, upsert or delete the rows of Parquet files, of a query, or of a DataFrame.
 
     upsert replaces the rows whose keys the table has, and inserts the others. insert and bulk_insert look for no keys;
-    insert fills small files first. delete deletes the rows whose keys are given.
+    insert fills small files first. delete deletes the rows whose keys are given, or those that --where selects.
     """,
     helps={
         "operation": click.option(
             "--operation", required=True, type=click.Choice(OPERATIONS), help="What is done with the rows."
         ),
         **_ROWS,
+        "where": click.option(
+            "--where", default="", metavar="SQL", help="Delete the rows of the table that this predicate selects."
+        ),
         "token": _TOKEN,
         "dry_run": _DRY_RUN,
     },

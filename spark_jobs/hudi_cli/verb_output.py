@@ -148,7 +148,7 @@ def _written(document: Json) -> str:
         if document["engine"] is None:
             return f"nothing to do: {escape(document['reason'])}"
         first = escape(document["reason"].removeprefix("a dry run"))
-        return f"would {operation} {document['records']} rows of the source in {partitions}{first}"
+        return f"would {operation} {document['records']} rows in {partitions}{first}"
     before = "done before, as " if document["repeated"] else ""
     changed = f"{document['inserted']} rows inserted, {document['updated']} updated, {document['deleted']} deleted"
     written = f"{document['files_written']} files written"

@@ -56,6 +56,25 @@ def write(
         return run_write(context, work, WriteJob, engine or LocalEngine(1), owner or an_owner(), dry_run=dry_run)
 
 
+class SeenEngine(LocalEngine):
+    """A local engine that keeps the units and consumers of its exchanges. `change` may change the results of one."""
+
+    def __init__(self, change: Callable[[list[Any]], list[Any]] = lambda results: results) -> None:
+        super().__init__(1)
+        self.units: list[list[Any]] = []
+        self.consumers: list[Any] = []
+        self.results: list[list[Any]] = []
+        self._change = change
+
+    def exchange(self, produce: Any, units: Sequence[Any], consume: Any, **named: Any) -> list[Any]:
+        """LocalEngine.exchange."""
+        results = super().exchange(produce, units, consume, **named)
+        self.units.append([*units])
+        self.consumers.append(consume)
+        self.results.append(results)
+        return self._change(results)
+
+
 def commit_of(table: Path, instant: str | None) -> CommitMetadata:
     """The metadata of a completed write."""
     active = open_context(table).active

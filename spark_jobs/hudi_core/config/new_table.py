@@ -112,9 +112,7 @@ class NewTable:
         "hoodie.write.record.merge.mode",
         "hoodie.record.merge.mode",
     )
-    hive_style: bool = _told_by(
-        False, boolean, "give true or false", f"{_WRITE}hive_style_partitioning"
-    )
+    hive_style: bool = _told_by(False, boolean, "give true or false", f"{_WRITE}hive_style_partitioning")
     key_generator: str = _told_by(
         "",
         key_generator_type,
@@ -150,6 +148,10 @@ class NewTable:
     def partition_columns(self) -> tuple[str, ...]:
         """The columns of partitions without their types."""
         return tuple(column.partition(":")[0] for column in self.partition_by)
+
+    @property
+    def is_merge_on_read(self) -> bool:
+        return self.table_type == MERGE_ON_READ
 
     def _check(self) -> None:
         if _NAME.fullmatch(self.table_name) is None or self.table_name != self.table_name.strip():

@@ -61,7 +61,7 @@ TIMELINE_FOLDER = ConfigKey("hoodie.timeline.path", "timeline", str)
 HISTORY_FOLDER = ConfigKey("hoodie.timeline.history.path", "history", str)
 DROP_PARTITION = flag("hoodie.datasource.write.drop.partition.columns")
 
-_CREATE_SCHEMA = "hoodie.table.create.schema"
+CREATE_SCHEMA = "hoodie.table.create.schema"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class TableConfig:
 
     @property
     def create_schema(self) -> str | None:
-        return self.raw.get(_CREATE_SCHEMA) or None
+        return self.raw.get(CREATE_SCHEMA) or None
 
     @property
     def dropped_columns(self) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ def test_rows_are_updated_and_inserted_once(golden: Golden, tmp_path: Path, vers
     before = read_rows(table)
     given = put_source(with_new_key(table, some_rows(table, 4)), tmp_path)
     asked = ("write", table, "--operation", "upsert", "--source", given, "--token", "today", *LOCAL)
-    assert "would upsert 5 rows of the source in 1 partitions\n" in hudictl(*asked, "--dry-run").out
+    assert "would upsert 5 rows in 1 partitions\n" in hudictl(*asked, "--dry-run").out
     would = hudictl(*asked, "--dry-run", "--json").document
     assert (would["instant"], would["records"], would["files_written"], would["reason"]) == (None, 5, 0, "a dry run")
     assert places(read_rows(table)) == places(before)
@@ -86,6 +86,22 @@ def test_what_became_of_rows_is_told(golden: Golden, tmp_path: Path) -> None:
     assert_metadata_true(table)
 
 
+@pytest.mark.parametrize("case", ["cow_basic", "mor_basic"])
+def test_rows_that_a_predicate_selects_are_deleted(golden: Golden, case: str) -> None:
+    table = golden("9", case).table
+    before = read_rows(table)
+    names = before.column("_hoodie_partition_path")
+    chosen = min(names.to_pylist())
+    kept = before.filter(pa.compute.not_equal(names, chosen))
+    asked = ("write", table, "--operation", "delete", "--where", f"dt = '{chosen}'", *LOCAL)
+    gone = before.num_rows - kept.num_rows
+    assert f"would delete {gone} rows in 1 partitions\n" in hudictl(*asked, "--dry-run").out
+    assert hudictl(*asked, "--json").document["operation"] == "DELETE"
+    assert places(read_rows(table)) == places(kept)
+    assert hudictl(*asked).out == "nothing to do: the predicate selects no rows\n"
+    assert_metadata_true(table)
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_nothing_to_do_is_told(golden: Golden, tmp_path: Path, operation: str) -> None:
     table = golden("9", "cow_basic").table
@@ -109,6 +125,7 @@ def test_bad_input_is_told(golden: Golden, tmp_path: Path) -> None:
     assert "needs a source" in refused("--operation", "upsert")
     assert "exclude each other" in refused("--operation", "upsert", "--source", given, "--query", "SELECT 1")
     assert "answers no query" in refused("--operation", "insert", "--query", "SELECT 1")
+    assert "`where` is for the operation delete" in refused("--operation", "upsert", "--where", "dt = '2024-01-01'")
     by_index = ("--option", "hoodie.index.type=HBASE")
     assert "hoodie.index.type=HBASE" in refused("--operation", "upsert", "--source", given, *by_index)
     assert hudictl("write", table, "--operation", "upsert", "--token", "a", "--source", given, *LOCAL).code == 0

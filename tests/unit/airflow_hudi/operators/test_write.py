@@ -97,6 +97,19 @@ def test_rows_are_updated_deleted_and_inserted(golden: Golden, submitted: Path, 
     ]
 
 
+def test_rows_that_a_predicate_selects_are_deleted_once(golden: Golden, submitted: Path) -> None:
+    table = golden("9", "cow_basic").table
+    rows = read_rows(table)
+    names = rows.column("_hoodie_partition_path")
+    chosen = min(names.to_pylist())
+    kept = rows.filter(pa.compute.not_equal(names, chosen))
+    delete = made(table, "delete", where=f"dt = '{chosen}'")
+    done, again = delete.execute(of_interval()), delete.execute(of_interval())
+    assert (done["deleted"], done["repeated"]) == (rows.num_rows - kept.num_rows, False)
+    assert (again["instant"], again["repeated"]) == (done["instant"], True)
+    assert places(read_rows(table)) == places(kept)
+
+
 @pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
 def test_a_job_that_died_before_its_report_is_not_done_again(
     golden: Golden, submitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
@@ -165,6 +178,7 @@ def test_a_source_without_rows_is_nothing_to_do(golden: Golden, submitted: Path,
         ({"source": " "}, "needs a source"),
         ({"source": "/nowhere/rows"}, "/nowhere/rows"),
         ({"query": "select 1"}, "exclude each other"),
+        ({"source": "", "where": "dt = 'a'"}, "is for the operation delete"),
         ({"options": {"hoodie.index.type": "HBASE"}}, "hoodie.index.type=HBASE"),
     ],
 )

@@ -32,6 +32,7 @@ Golden = Callable[[str, str], GoldenCase]
         DeletePartitionRequest("/t", partitions=("2024-01-01",), token="x"),
         *(WriteRequest("/t", operation=operation, source="rows.parquet", token="x") for operation in OPERATIONS),
         WriteRequest("/t", operation="upsert", query="SELECT 1", dry_run=True, options={"hoodie.index.type": "BLOOM"}),
+        WriteRequest("/t", operation="delete", where="day < '2026-01-01'", token="x"),
         WriteRequest("/t", operation="delete", dataframe="jobs.orders:gone", dataframe_args={"day": "2026-01-01"}),
     ],
 )
@@ -75,6 +76,8 @@ def test_a_delete_names_partitions() -> None:
         ({"source": " "}, "write needs a source"),
         ({"query": "SELECT 1"}, "source and query exclude each other"),
         ({"dataframe": "a:b"}, "source and dataframe exclude each other"),
+        ({"operation": "delete", "where": "a = 1"}, "source and where exclude each other"),
+        ({"source": "", "where": "a = 1"}, "`where` is for the operation delete"),
         ({"source": "", "dataframe": "no function"}, "is no function"),
         ({"dataframe_args": {"a": "b"}}, "are for a dataframe"),
         ({"source": "", "dataframe": "a:b", "dataframe_args": {"password": "x"}}, "dataframe_args"),

@@ -1,0 +1,239 @@
+"""The properties of a new table, as Hudi's Spark writer of its version writes them (HoodieSparkSqlWriter,
+HoodieTableMetaClient.TableBuilder): 0.15 for version 6, 1.0 for 8, 1.2 for 9. What none of them does: the schema is
+there, as in a table of Spark SQL (HoodieCatalogTable), so that it is known before the first commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.keys import ConfigKey, flag, one_of, optional
+from hudi_core.config.new_table import COMMIT_TIME, EVENT_TIME, NewTable, key_generator_class, key_generator_type
+from hudi_core.config.rows_config import (
+    TIME_DELIMITER,
+    TIME_INPUT,
+    TIME_INPUT_ZONE,
+    TIME_OUTPUT,
+    TIME_OUTPUT_ZONE,
+    TIME_TYPE,
+    TIME_UNIT,
+    TIME_ZONE,
+)
+from hudi_core.config.table_config import (
+    ARCHIVE_FOLDER,
+    BASE_FORMAT,
+    CHECKSUM,
+    CREATE_SCHEMA,
+    DATABASE,
+    DROP_PARTITION,
+    HISTORY_FOLDER,
+    LAYOUT,
+    NAME,
+    ORDERING,
+    PARTITION_FIELDS,
+    PAYLOAD,
+    POPULATE_META,
+    RECORD_KEYS,
+    TABLE_TYPE,
+    TIMELINE_FOLDER,
+    TIMEZONE,
+    VERSION,
+    table_checksum,
+)
+from hudi_core.config.versions import V6, V8, V9, TableVersion
+from hudi_core.errors import UnsupportedError
+from hudi_core.filegroup.merge.table_policy import (
+    COMMIT_TIME_STRATEGY,
+    EVENT_TIME_STRATEGY,
+    MERGE_MODE_KEY,
+    ORDERING_FIELDS_KEY,
+    PARTIAL_UPDATE_KEY,
+    STRATEGY_KEY,
+    STRATEGY_KEY_0_15,
+    Payload,
+)
+from hudi_core.filegroup.read.partition_values import KEYGENERATOR_CLASS, KEYGENERATOR_TYPE
+from hudi_core.filegroup.write.key_generator import HIVE_STYLE, URL_ENCODE
+
+_VERSIONS: Final[Mapping[int, TableVersion]] = {version.number: version for version in (V6, V8, V9)}
+_PRECOMBINE: Final = "hoodie.table.precombine.field"
+_INITIAL_VERSION: Final = "hoodie.table.initial.version"
+_LEGACY_PAYLOAD: Final = "hoodie.table.legacy.payload.class"
+_CHANGE_LOGS: Final = flag("hoodie.table.cdc.enabled")
+_CHANGE_LOG_MODE: Final = ConfigKey(
+    "hoodie.table.cdc.supplemental.logging.mode",
+    "DATA_BEFORE_AFTER",
+    one_of("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"),
+)
+_METAFILES: Final = flag("hoodie.partition.metafile.use.base.format")
+_FORMATS: Final = flag("hoodie.table.multiple.base.file.formats.enable")
+_EXTRACTOR: Final = optional("hoodie.datasource.hive_sync.partition_extractor_class")
+_EXTRACTORS: Final = "org.apache.hudi.hive."
+_FLAGS: Final = (POPULATE_META, URL_ENCODE, DROP_PARTITION, _CHANGE_LOGS, _METAFILES)
+_TIMES: Final = (
+    *(TIME_TYPE, TIME_UNIT, TIME_INPUT, TIME_DELIMITER, TIME_OUTPUT, TIME_ZONE, TIME_INPUT_ZONE, TIME_OUTPUT_ZONE),
+)
+"""The settings of times in partition paths."""
+_PAYLOADS: Final = {EVENT_TIME: Payload.DEFAULT.value, COMMIT_TIME: Payload.LATEST.value}
+_STRATEGIES: Final = {EVENT_TIME: EVENT_TIME_STRATEGY, COMMIT_TIME: COMMIT_TIME_STRATEGY}
+
+
+def new_properties(table: NewTable, options: Mapping[str, str], schema: AvroSchema) -> dict[str, str]:
+    """Returns the properties of a new table. Raises ConfigError for an option that is not valid, UnsupportedError for
+    one that this engine's writes do not obey.
+    """
+    _check_written_here(options)
+    version, database = _VERSIONS[table.table_version], DATABASE.read(options)
+    return {
+        NAME.name: table.table_name,
+        **({DATABASE.name: database} if database or version is V6 else {}),
+        TABLE_TYPE.name: table.table_type,
+        VERSION.name: str(version.number),
+        LAYOUT.name: str(version.layout),
+        CHECKSUM.name: str(table_checksum(database, table.table_name)),
+        CREATE_SCHEMA: json.dumps(schema, separators=(",", ":"), ensure_ascii=False),
+        RECORD_KEYS.name: ",".join(table.record_key),
+        PARTITION_FIELDS.name: ",".join(table.partition_columns if version is V6 else table.partition_by),
+        **_ordering(table, version),
+        **_merging(table, version),
+        **_key_generator(table, version, options),
+        HIVE_STYLE.name: _text(table.hive_style),
+        **{key.name: _text(key.read(options)) for key in _FLAGS},
+        **({_CHANGE_LOG_MODE.name: _CHANGE_LOG_MODE.read(options)} if _CHANGE_LOGS.read(options) else {}),
+        BASE_FORMAT.name: "PARQUET",
+        TIMEZONE.name: TIMEZONE.read(options),
+        **_folders(version),
+        **({} if version is V6 else {_INITIAL_VERSION: str(version.number), _FORMATS.name: "false"}),
+        **(_of_catalogs(table, options) if version is V9 else {}),
+    }
+
+
+def _text(value: bool) -> str:
+    return str(value).lower()
+
+
+def _check_written_here(options: Mapping[str, str]) -> None:
+    base_format = BASE_FORMAT.read(options)
+    if base_format != "PARQUET":
+        raise UnsupportedError(f"a new table with base files of format {base_format}", remedy="create it by Hudi")
+    for key in (_METAFILES, _FORMATS):
+        if key.read(options):
+            raise UnsupportedError(f"a new table with {key.name}=true", remedy="create it by Hudi")
+
+
+def _ordering(table: NewTable, version: TableVersion) -> dict[str, str]:
+    name = ORDERING_FIELDS_KEY if version is V9 else _PRECOMBINE
+    return {name: ",".join(table.ordering)} if table.ordering else {}
+
+
+def _merging(table: NewTable, version: TableVersion) -> dict[str, str]:
+    """Returns how rows of a key are merged. Hudi 0.15 records that of merge-on-read tables alone, and takes the later
+    row where no payload class is given.
+    """
+    if version is V6:
+        payload = {PAYLOAD.name: _PAYLOADS[table.merge_mode or COMMIT_TIME], STRATEGY_KEY_0_15: EVENT_TIME_STRATEGY}
+        return payload if table.is_merge_on_read or table.merge_mode == EVENT_TIME else {}
+    mode = table.merge_mode or (EVENT_TIME if table.ordering else COMMIT_TIME)
+    older = {STRATEGY_KEY: _STRATEGIES[mode], PAYLOAD.name: _PAYLOADS[mode]} if version is V8 else {}
+    return {MERGE_MODE_KEY: mode, **older}
+
+
+def _key_generator(table: NewTable, version: TableVersion, options: Mapping[str, str]) -> dict[str, str]:
+    """Returns the key generator, and for TIMESTAMP its settings. Hudi 0.15 does not record the type of its times."""
+    kind = table.key_generator
+    named = {KEYGENERATOR_CLASS: key_generator_class(kind)} if version is V6 else {KEYGENERATOR_TYPE: kind}
+    if kind != "TIMESTAMP":
+        return named
+    kept = (key for key in _TIMES if key.is_set(options) and not (version is V6 and key is TIME_TYPE))
+    return named | {key.name: str(key.read(options)) for key in kept}
+
+
+def _folders(version: TableVersion) -> dict[str, str]:
+    if version is V6:
+        return {ARCHIVE_FOLDER.name: "archived"}
+    return {ARCHIVE_FOLDER.name: "history", TIMELINE_FOLDER.name: "timeline", HISTORY_FOLDER.name: "history"}
+
+
+def _of_catalogs(table: NewTable, options: Mapping[str, str]) -> dict[str, str]:
+    """Returns what Hudi 1.2 records for syncs to catalogs (HoodieSyncConfig.META_SYNC_PARTITION_EXTRACTOR_CLASS)."""
+    name = "MultiPartKeysValueExtractor"
+    if len(table.partition_by) == 1:
+        name = "HiveStylePartitionValueExtractor" if table.hive_style else "SinglePartPartitionValueExtractor"
+    elif not table.partition_by:
+        name = "NonPartitionedExtractor"
+    extractor = _EXTRACTOR.read(options) or f"{_EXTRACTORS}{name}"
+    return {"hoodie.table.format": "native", "hoodie.table.partition_extractor_class": extractor}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A property of a table that is not as a new one would have it."""
+
+    name: str
+    there: str
+    wanted: str
+
+    def __str__(self) -> str:
+        return f"{self.name} is {self.there or 'not set'}, and not {self.wanted or 'without a value'}"
+
+
+def differences(there: Mapping[str, str], wanted: Mapping[str, str]) -> list[Difference]:
+    """Returns by what a table differs from a new one. Properties that say nothing of its rows do not count: folders,
+    classes for catalogs, the version that it began with, its indexes. Nor do a database and a schema that only one of
+    the two has.
+    """
+    read = {name: reader(there) for name, reader in _COMPARED.items()}
+    new = {name: reader(wanted) for name, reader in _COMPARED.items()}
+    for name in (DATABASE.name, CREATE_SCHEMA):
+        if not read[name] or not new[name]:
+            read[name] = new[name] = ""
+    return [Difference(name, _shown(read[name]), _shown(new[name])) for name in _COMPARED if read[name] != new[name]]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, dict):
+        return json.dumps(value, separators=(",", ":"))
+    return _text(value) if isinstance(value, bool) else str(value or "")
+
+
+def _kind(raw: Mapping[str, str]) -> str:
+    """Returns the type of the key generator; a class that is not known, or nothing, as it is."""
+    name = raw.get(KEYGENERATOR_CLASS) or raw.get(KEYGENERATOR_TYPE, "")
+    try:
+        return key_generator_type(name)
+    except ValueError:
+        return name
+
+
+def _schema(raw: Mapping[str, str]) -> Any:
+    text = raw.get(CREATE_SCHEMA, "")
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _read_by(key: ConfigKey[Any]) -> Callable[[Mapping[str, str]], Any]:
+    return lambda raw: key.read(raw)
+
+
+_COMPARED: Final[Mapping[str, Callable[[Mapping[str, str]], Any]]] = {
+    **{
+        key.name: _read_by(key)
+        for key in (NAME, DATABASE, TABLE_TYPE, VERSION, RECORD_KEYS, PARTITION_FIELDS, ORDERING, PAYLOAD)
+    },
+    **{
+        name: _read_by(optional(name))
+        for name in (MERGE_MODE_KEY, STRATEGY_KEY, STRATEGY_KEY_0_15, _LEGACY_PAYLOAD, PARTIAL_UPDATE_KEY)
+    },
+    KEYGENERATOR_CLASS: _kind,
+    **{key.name: _read_by(key) for key in (*_TIMES, HIVE_STYLE, *_FLAGS, _CHANGE_LOG_MODE, BASE_FORMAT, TIMEZONE)},
+    CREATE_SCHEMA: _schema,
+}
+"""How each property that counts is read, with the default that it has where it is not set."""

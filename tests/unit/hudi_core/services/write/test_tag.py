@@ -1,0 +1,306 @@
+"""Which file groups the rows of a write go to, and which of the rows with one key stays."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_core.engine.exchange import SHARD_ROWS
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.errors import CorruptFileError, ExecutionError
+from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
+from hudi_core.services.write import job, tag
+from hudi_core.services.write.tag import GROUP, NEW, KeysUnit, Places, Tagged, produce_keys
+from tests.support.changed_tables import open_context
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import BUCKETS, put_source
+from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
+from tests.support.writes import APART, Model, SeenEngine, changed, file_ids, like, own_columns, random_rows, write
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def keys_of(group: int, *keys: str) -> pa.RecordBatch:
+    """The keys of a file group, as a shard gets them."""
+    return pa.RecordBatch.from_arrays(
+        [pa.array(keys, pa.string()), pa.array([group] * len(keys), pa.int32())], names=[RECORD_KEY, GROUP]
+    )
+
+
+def rows_of(*places: tuple[str, str]) -> pa.Table:
+    paths, keys = zip(*places, strict=True) if places else ((), ())
+    return pa.table({PARTITION_PATH: pa.array(paths, pa.string()), RECORD_KEY: pa.array(keys, pa.string())})
+
+
+def found(places: Places, *rows: tuple[str, str]) -> list[tuple[int, int]]:
+    """Rows, by number, with their file groups."""
+    picks, groups = places.of_rows(rows_of(*rows))
+    return list(zip(picks.tolist(), groups.tolist(), strict=True))
+
+
+def test_a_key_is_looked_for_in_its_partition_alone() -> None:
+    places = Places.of([keys_of(0, "a", "b"), keys_of(1, "c")], ["p", "q"])
+    assert found(places, ("q", "a"), ("p", "b"), ("p", "c"), ("q", "c")) == [(0, NEW), (1, 0), (2, NEW), (3, 1)]
+
+
+def test_a_key_in_several_file_groups_goes_to_each_of_them() -> None:
+    """As in Hudi: the row of each is the newest then."""
+    places = Places.of([keys_of(2, "a", "b"), keys_of(0, "a"), keys_of(1, "a")], ["p", "q", "p"])
+    assert found(places, ("p", "b"), ("p", "a"), ("q", "a")) == [(0, 2), (1, 0), (1, 2), (2, 1)]
+
+
+def test_a_key_twice_in_one_file_group_goes_there_once() -> None:
+    places = Places.of([keys_of(0, "a", "a"), keys_of(0, "a")], ["p"])
+    assert found(places, ("p", "a")) == [(0, 0)]
+
+
+def test_a_table_without_keys_has_only_new_ones() -> None:
+    assert found(Places.of([], []), ("p", "a"), ("p", "b")) == [(0, NEW), (1, NEW)]
+    assert found(Places.of([keys_of(0, "a")], ["p"])) == []
+
+
+NAMES = st.sampled_from(["", "a", "b", "a\0", "é"])
+
+
+@given(
+    st.lists(st.lists(NAMES, max_size=5), min_size=1, max_size=4),
+    st.lists(st.sampled_from(["", "p", "p/a"]), min_size=4, max_size=4),
+    st.lists(st.tuples(st.sampled_from(["", "p", "p/a", "q"]), NAMES), max_size=8),
+)
+@settings(max_examples=200, deadline=None)
+def test_random_keys_are_found_as_one_by_one(
+    groups: list[list[str]], partitions: list[str], rows: list[tuple[str, str]]
+) -> None:
+    partitions = partitions[: len(groups)]
+    batches = [keys_of(number, *keys) for number, keys in enumerate(groups) if keys]
+    expected = []
+    for number, (path, key) in enumerate(rows):
+        there = [at for at, keys in enumerate(groups) if partitions[at] == path and key in keys]
+        expected += [(number, at) for at in there or [NEW]]
+    assert found(Places.of(batches, partitions), *rows) == expected
+
+
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
+def test_the_row_with_the_greatest_ordering_value_is_written(golden: Golden, tmp_path: Path, version: str) -> None:
+    """Wherever it is in the source; of equal ones the last."""
+    table = golden(version, "cow_basic").table
+    model, rows = Model.of(table, event_time=version != "6"), own_columns(read_rows(table))
+    old, new = rows.slice(0, 30), like(rows, *({"id": f"new {number}"} for number in range(10)))
+    later = [changed(pa.concat_tables([old, new]), ts=lambda ts, by=by: ts + by, qty=by) for by in (9, 3, 1, 9)]
+    later[3] = changed(later[3], name="the last")
+    source = pa.concat_tables([later[0].slice(0, 20), later[1], later[3], later[2], later[0].slice(20)])
+    model.upsert(source)
+    result = write(table, "upsert", put_source(source, tmp_path, files=4))
+    assert (result.updated, result.inserted) == (30, 10)
+    model.check(table)
+    names = read_rows(table).column("name").to_pylist()
+    assert names.count("the last") == 20
+    assert_metadata_true(table)
+
+
+def test_of_a_table_without_an_order_the_last_row_of_the_source_is_written(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "merge_mode_commit_time_cow").table
+    model, rows = Model.of(table, event_time=False, order=None), own_columns(read_rows(table)).slice(0, 8)
+    source = pa.concat_tables([changed(rows, ts=9999999, qty=1), changed(rows, ts=1, qty=2), changed(rows, ts=2)])
+    assert model.upsert(source)["updated"] == 8
+    assert write(table, "upsert", put_source(source, tmp_path, files=3)).updated == 8
+    model.check(table)
+
+
+def test_older_rows_of_a_key_are_counted(golden: Golden, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = golden("9", "cow_basic").table
+    rows = own_columns(read_rows(table)).slice(0, 7)
+    with caplog.at_level(logging.INFO):
+        write(table, "upsert", put_source(pa.concat_tables([rows, rows, rows.slice(0, 2)]), tmp_path, files=2))
+    assert "9 rows of the source have a newer row of their key" in caplog.text
+
+
+@pytest.mark.parametrize("case", ["cow_basic", "bucket_index_cow"])
+def test_an_insert_may_combine_its_rows(golden: Golden, tmp_path: Path, case: str) -> None:
+    """Of the source alone: rows of the table stay beside them."""
+    table = golden("9", case).table
+    model, rows = Model.of(table, event_time=True), own_columns(read_rows(table)).slice(0, 5)
+    newer = changed(rows, ts=lambda ts: ts + 1, name="newer")
+    model.insert(newer)
+    options = {"hoodie.combine.before.insert": "true", **(BUCKETS if case.startswith("bucket") else {})}
+    result = write(table, "insert", put_source(pa.concat_tables([newer, rows]), tmp_path, files=2), options)
+    assert result.inserted == 5
+    model.check(table)
+
+
+@pytest.mark.parametrize("case", ["mdt_all_cow", "bucket_index_mor"])
+def test_many_shards_write_what_one_would(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """A shard may have keys of the table and no rows. Its keys may be many pieces, and so may its rows."""
+    table = golden("9", case).table
+    model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
+    source = random_rows(rows, 5, 60, partitions=["2024-01-01", "2031-01-01"])
+    model.upsert(source)
+    monkeypatch.setattr(job, "KEYS_PER_SHARD", 8)
+    monkeypatch.setattr(tag, "_KEYS_AT_ONCE", 1)
+    engine = SeenEngine()
+    options = {"airflow_hudi.batch.rows": "3", **(BUCKETS if case.startswith("bucket") else {})}
+    write(table, "upsert", put_source(source, tmp_path, files=3), options, engine=engine)
+    model.check(table)
+    tagged: list[Tagged] = engine.results[0]
+    assert len(tagged) > 5
+    assert_metadata_true(table)
+
+
+def test_keys_of_one_shard_come_in_many_batches(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = golden("9", "cow_basic").table
+    model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
+    source = changed(rows.slice(20, 60), qty=3)
+    model.upsert(source)
+    monkeypatch.setattr(tag, "_KEYS_AT_ONCE", 1)
+    engine = SeenEngine()
+    write(table, "upsert", put_source(source, tmp_path), engine=engine)
+    model.check(table)
+    (tagged,) = engine.results[0]
+    assert (sum(tagged.in_groups.values()), dict(tagged.new)) == (60, {})
+
+
+def test_a_shard_without_rows_stages_none(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = golden("9", "cow_basic").table
+    model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
+    source = changed(rows.slice(3, 1), qty=3)
+    model.upsert(source)
+    monkeypatch.setattr(job, "KEYS_PER_SHARD", 1000)
+    engine = SeenEngine()
+    write(table, "upsert", put_source(source, tmp_path), engine=engine)
+    model.check(table)
+    tagged: list[Tagged] = engine.results[0]
+    assert len(tagged) > 2
+    assert [bool(item.name) for item in tagged].count(True) == 1
+    assert [item for item in tagged if not item.name] == [Tagged("")] * (len(tagged) - 1)
+
+
+def test_rows_of_one_key_in_two_file_groups_become_the_newest_in_both(golden: Golden, tmp_path: Path) -> None:
+    """Inserts have doubled the key. The upsert neither adds a third row nor leaves an old one."""
+    table = golden("9", "cow_basic").table
+    rows = own_columns(read_rows(table)).slice(0, 3)
+    write(table, "insert", put_source(rows, tmp_path, name="again"), APART)
+    model = Model.of(table, event_time=True)
+    (place, *_) = model.twice
+    assert len(file_ids(table)[place]) == 2
+    newer = changed(rows, qty=lambda qty: qty + 1)
+    assert model.upsert(newer)["updated"] == 3
+    result = write(table, "upsert", put_source(newer, tmp_path, name="newer"))
+    assert (result.updated, result.inserted) == (6, 0)
+    model.check(table)
+    assert model.delete(rows) == 3
+    assert write(table, "delete", put_source(rows, tmp_path, name="gone")).deleted == 6
+    model.check(table)
+    assert_metadata_true(table)
+
+
+def test_rows_of_one_key_in_one_file_group_become_the_newest(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    rows = own_columns(read_rows(table)).slice(0, 2)
+    write(table, "insert", put_source(rows, tmp_path, name="again"))
+    model = Model.of(table, event_time=True)
+    assert {len(file_ids(table)[place]) for place in model.twice} == {1}
+    newer = changed(rows, qty=lambda qty: qty + 1)
+    model.upsert(newer)
+    assert write(table, "upsert", put_source(newer, tmp_path, name="newer")).updated == 4
+    model.check(table)
+
+
+@pytest.mark.parametrize("operation", ["upsert", "delete"])
+def test_a_key_of_another_partition_is_another_key(golden: Golden, tmp_path: Path, operation: str) -> None:
+    table = golden("9", "cow_basic").table
+    model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
+    days = sorted({day for day, _ in model.rows})
+    moved = changed(rows.slice(0, 4), dt=lambda day: next(other for other in days if other != day))
+    getattr(model, operation)(moved)
+    result = write(table, operation, put_source(moved, tmp_path))
+    assert (result.inserted, result.updated, result.deleted) == (4 if operation == "upsert" else 0, 0, 0)
+    model.check(table)
+
+
+def test_deletes_of_absent_keys_are_not_staged(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
+    source = pa.concat_tables([rows.slice(0, 3), like(rows, {"id": "nobody"}, {"id": "no one", "dt": "2031-01-01"})])
+    engine = SeenEngine()
+    assert (model.delete(source), write(table, "delete", put_source(source, tmp_path), engine=engine).deleted) == (3, 3)
+    model.check(table)
+    (tagged,) = engine.results[0]
+    assert (sum(tagged.in_groups.values()), dict(tagged.new), sum(tagged.rows.values())) == (3, {}, 5)
+
+
+@pytest.mark.parametrize("damaged", ["a row", "a key of the table"])
+def test_what_cannot_be_tagged_is_an_error_that_names_the_table(golden: Golden, tmp_path: Path, damaged: str) -> None:
+    table = golden("9", "cow_basic").table
+    engine = SeenEngine()
+    write(table, "upsert", put_source(own_columns(read_rows(table)).slice(0, 3), tmp_path), engine=engine)
+    key = b"\1key" if damaged == "a row" else b"\0"
+    piece = pa.RecordBatch.from_arrays([pa.array([key]), pa.array([b"no rows"])], schema=SHARD_ROWS)
+    with pytest.raises(ExecutionError, match="tagging the rows of a write failed") as caught:
+        engine.consumers[0](0, iter([piece]), TaskAttempt(0, 1, 0))
+    assert caught.value.path == str(table)
+
+
+def test_a_base_file_without_a_key_is_refused(golden: Golden, tmp_path: Path) -> None:
+    """Its row would be lost among new ones."""
+    table = golden("6", "mdt_disabled").table
+    rows = read_rows(table)
+    (base, *_) = sorted(table.glob("2024-01-01/*.parquet"))
+    damaged = pq.ParquetFile(base).read()
+    keys = [None, *damaged.column(RECORD_KEY).to_pylist()[1:]]
+    at = damaged.schema.get_field_index(RECORD_KEY)
+    pq.write_table(damaged.set_column(at, RECORD_KEY, pa.array(keys, pa.string())), base)
+    before = sorted(path.name for path in table.rglob("*.parquet"))
+    with pytest.raises(CorruptFileError, match=base.name):
+        write(table, "upsert", put_source(own_columns(rows).slice(0, 3), tmp_path))
+    assert sorted(path.name for path in table.rglob("*.parquet")) == before
+    assert list(open_context(table).active.load().pending()) == []
+
+
+def test_a_unit_without_a_file_has_no_keys(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    engine = SeenEngine()
+    write(table, "upsert", put_source(own_columns(read_rows(table)).slice(0, 3), tmp_path), engine=engine)
+    (part, *bases) = engine.units[0]
+    assert all(unit.base_file is not None for unit in bases)
+    unit = KeysUnit(part.rows, part.uri, {}, part.key_fields, 1, 0)
+    assert list(produce_keys(unit, TaskAttempt(0, 1, 0))) == []
+
+
+def test_each_key_has_one_shard(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it comes from the table or the source, else a row would be new that is there."""
+    table = golden("9", "cow_basic").table
+    rows = own_columns(read_rows(table))
+    monkeypatch.setattr(job, "KEYS_PER_SHARD", 1000)
+    engine = SeenEngine()
+    write(table, "upsert", put_source(rows, tmp_path, files=2), engine=engine)
+    shards: dict[str, set[int]] = {}
+    schemas: dict[bool, Any] = {}
+    for unit in engine.units[0]:
+        for batch in produce_keys(unit, TaskAttempt(0, 1, 0)):
+            for shard, first, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                (of_table,) = {first[:1] == b"\0"}
+                schemas[of_table] = schemas.get(of_table) or {
+                    True: pa.schema([(RECORD_KEY, pa.string()), (GROUP, pa.int32())])
+                }.get(of_table)
+                if of_table:
+                    piece = pa.ipc.read_record_batch(pa.py_buffer(value), schemas[True])
+                    for key in piece.column(0).to_pylist():
+                        shards.setdefault(key, set()).add(shard)
+    assert len(shards) == rows.num_rows
+    assert {len(numbers) for numbers in shards.values()} == {1}
+    assert len(set().union(*shards.values())) > 2
+    assert np.array_equal(sorted(shards), sorted(rows.column("id").to_pylist()))
