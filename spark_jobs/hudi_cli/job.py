@@ -22,7 +22,8 @@ from hudi_core.engine.hidden_pandas import hide_pandas
 from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError
 from hudi_core.request.results import RESULT, JobResult, Result, print_line, print_progress, result_line
 from hudi_core.request.secrets import merge_storage_options
-from hudi_core.storage.registry import scheme_of
+from hudi_core.storage.local import local_path
+from hudi_core.storage.registry import open_storage, scheme_of
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import interrupted, result_of, run_job
 from hudi_core.verbs.request import Request
@@ -42,7 +43,7 @@ def run_call(call: LocalCall, request: Request) -> Result:
     if call.mode is Mode.LOCAL:
         return result_of(lambda: run_on_target(request, _storage_options(call, request), run), request)
     if not request.needs_table:
-        return Result(left="it shows what the storage does where jobs use it")
+        return _without_table(call, request)
     try:
         table = HudiTable.open(request.table, _storage_options(call, request), request.options)
     except (HudiError, OSError) as error:
@@ -58,6 +59,26 @@ def run_call(call: LocalCall, request: Request) -> Result:
         if error.exit_code == EXIT_BAD_INPUT:
             return Result.of_error(error)
         return Result(left=f"nothing could be found out here: {error}")
+
+
+def _without_table(call: LocalCall, request: Request) -> Result:
+    """Does what run_call does for a request that needs no table. A local folder may be elsewhere on the cluster's
+    machines: only where the folder around it is here, too, this process may make it.
+    """
+    if request.only_in_jobs:
+        return Result(left=request.only_in_jobs)
+    options = _storage_options(call, request)
+    if call.mode is Mode.AUTO:
+        if scheme_of(request.table) == "file" and not os.path.isdir(os.path.dirname(local_path(request.table))):
+            return Result(left="the folder around the table is not here")
+        return result_of(lambda: request.run_on_storage(open_storage(request.table, options), options), request)
+    try:
+        nothing = request.nothing_on_storage(open_storage(request.table, options), options)
+    except HudiError as error:
+        if error.exit_code == EXIT_BAD_INPUT:
+            return Result.of_error(error)
+        return Result(left=f"nothing could be found out here: {error}")
+    return nothing or Result(left="there is work")
 
 
 def _drive(call: LocalCall, request: Request, table: HudiTable) -> Result:

@@ -38,6 +38,7 @@ _COMMANDS = WrittenCommands(
         },
         "hudi_cli.verb_commands": {
             "schedule": "Plan an instant of SERVICE, or report the reason why not.",
+            "create": "Create an empty table.",
             "write": "Insert, upsert or delete the rows of Parquet files, of a query, or of a DataFrame.",
             "insert-overwrite": "Replace partitions by the rows of Parquet files, of a query, or of a DataFrame.",
             "delete-partition": "Delete all rows of partitions.",

@@ -19,7 +19,9 @@ from hudi_core.config.engine_config import Mode
 from hudi_core.engine.hidden_pandas import show_pandas
 from hudi_core.errors import ZoneUnknownError
 from hudi_core.request.results import Result
+from hudi_core.request.secrets import merge_storage_options
 from hudi_core.request.services import SERVICES
+from hudi_core.storage.registry import open_storage
 from hudi_core.verbs.request import Request
 from hudi_core.verbs.run import RunRequest
 
@@ -64,6 +66,9 @@ class Runner(AbstractContextManager["Runner"]):
         """Runs one request and returns its result. Raises the errors of HudiTable.run."""
         from hudi_core.driver import drive_with_spark  # Help does not need this import.
 
+        if not request.needs_table:
+            storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
+            return request.run_on_storage(open_storage(request.table, storage_options), storage_options)
         mode = Mode.LOCAL if self._engine == "local" else Mode.AUTO
         if self._engine == "spark":
             mode = Mode.LOOK if request.needs_executors else Mode.LOCAL

@@ -1,4 +1,4 @@
-"""hudictl schedule, write, insert-overwrite, delete-partition and verbs of instants. command_from_fields.py has the
+"""hudictl schedule, create, write, insert-overwrite, delete-partition and verbs of instants. command_from_fields.py has the
 others.
 """
 
@@ -17,7 +17,10 @@ from hudi_cli.run_command import SERVICE_NAMES, SERVICES_SHOWN
 from hudi_cli.runner import Runner
 from hudi_cli.tables import savepoint_table
 from hudi_cli.verb_output import verb_output
+from hudi_core.config.keys import name_list
+from hudi_core.config.new_table import KEY_GENERATORS, MERGE_MODES
 from hudi_core.request.services import check_service
+from hudi_core.verbs.create import CreateRequest
 from hudi_core.verbs.instants import (
     RestoreRequest,
     RollbackRequest,
@@ -63,6 +66,16 @@ _WRITES_ON: Final = ("spark", "Where the rows are written; auto takes local for 
 def _partitions(meaning: str, *, required: bool) -> Parameter:
     return click.option(
         "--partition", "partitions", multiple=True, required=required, metavar="P", help=f"{meaning}; repeatable."
+    )
+
+
+def _columns(option: str, meaning: str) -> Parameter:
+    return click.option(
+        option,
+        default="",
+        metavar="A,B",
+        callback=lambda _, __, text: name_list(text),
+        help=meaning,
     )
 
 
@@ -117,6 +130,36 @@ takeover = verb_command(
 
     Files of the attempt are deleted, and the next run starts at once. Reports what waits for the instant.
     """,
+)
+create = verb_command(
+    CreateRequest,
+    """Create an empty table.
+
+    Hudi of the table's version and `hudictl write` then write to it. Its columns are those of an Avro schema or of a
+    Parquet file. A table that is there already is left alone; another one than this is an error.
+    """,
+    helps={
+        "schema": click.option("--schema", default="", metavar="AVSC", help="A file with an Avro schema, or its JSON."),
+        "like": click.option("--like", default="", metavar="PARQUET", help="A Parquet file with the table's columns."),
+        "table_name": click.option("--name", "table_name", default="", metavar="NAME", help="The table's name."),
+        "table_type": click.option(
+            "--type", "table_type", default="", metavar="cow|mor", help="Copy-on-write (the default) or merge-on-read."
+        ),
+        "table_version": click.option(
+            "--version", "table_version", type=int, default=0, metavar="N", help="The table's version: 6, 8 or 9."
+        ),
+        "record_key": _columns("--record-key", "The columns of the record key."),
+        "partition_by": _columns("--partition-by", "The columns of partitions; of CUSTOM as column:SIMPLE|TIMESTAMP."),
+        "ordering": _columns("--ordering", "The columns that order the rows of a key."),
+        "merge_mode": click.option(
+            "--merge-mode", default="", metavar="MODE", help=f"Which row of a key stays: {' or '.join(MERGE_MODES)}."
+        ),
+        "hive_style": "Partition paths name their columns (dt=2026-01-01).",
+        "key_generator": click.option(
+            "--key-generator", default="", metavar="TYPE", help=f"One of {', '.join(KEY_GENERATORS)}, or its class."
+        ),
+        "dry_run": "Show the table that would be created, and write nothing.",
+    },
 )
 write = verb_command(
     WriteRequest,

@@ -44,6 +44,8 @@ def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[RenderableType]
             yield from _unblocks(document["unblocks"])
             yield from _list("  may proceed once it is run or dropped:", document["after_the_run"]["work"])
             yield f"  next: {escape(document['next'])}"
+        case "create":
+            yield from _created(document, dry_run)
         case "insert_overwrite" | "delete_partition":
             yield _replaced(document)
         case "write":
@@ -128,6 +130,18 @@ def _gone(dry_run: bool) -> str:
 
 def _comment(document: Json) -> str:
     return f" ({escape(document['comment'])})" if document["comment"] else ""
+
+
+def _created(document: Json, dry_run: bool) -> Iterator[RenderableType]:
+    named = f"[bold]{escape(document['name'])}[/]"
+    if not document["created"] and not dry_run:
+        yield f"nothing to do: the table {named} is there"
+        return
+    kind = "merge-on-read" if document["type"] == "MERGE_ON_READ" else "copy-on-write"
+    columns = f"{len(document['columns'])} columns"
+    yield f"{'would create' if dry_run else 'created'} {named}: {kind}, version {document['version']}, {columns}"
+    if dry_run:
+        yield JSON.from_data({"properties": document["properties"], "schema": document["schema"]}, default=repr)
 
 
 def _replaced(document: Json) -> str:

@@ -97,7 +97,7 @@ def drive_with_spark(
 def run_on_target(request: Request, storage_options: Mapping[str, str], run: Callable[[HudiTable], Result]) -> Result:
     """Runs `run` on the request's table. A verb without a table gets its storage. Raises as HudiTable.open."""
     if not request.needs_table:
-        return request.run_on_storage(open_storage(request.table, storage_options))
+        return request.run_on_storage(open_storage(request.table, storage_options), storage_options)
     return run(HudiTable.open(request.table, storage_options, request.options))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -58,6 +59,7 @@ class ProbeStoreRequest(Request):
 
     verb = "probe_store"
     needs_table = False
+    only_in_jobs = "it shows what the storage does where jobs use it"
     results_folder = PROBE_RESULTS
     writers: int = 16
     rounds: int = 60
@@ -65,7 +67,7 @@ class ProbeStoreRequest(Request):
     def run(self, work: Work) -> Result:
         return self.run_on_storage(work.context.storage)
 
-    def run_on_storage(self, storage: Storage) -> Result:
+    def run_on_storage(self, storage: Storage, storage_options: Mapping[str, str] | None = None) -> Result:
         from hudi_health.probe import probe
 
         return Result(document=probe(storage, self.writers, self.rounds).to_json())

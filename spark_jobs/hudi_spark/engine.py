@@ -21,7 +21,7 @@ from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
 from hudi_core.request.results import error_from_json
-from hudi_core.services.write.source_schema import check_names
+from hudi_core.services.source.schema import check_names
 from hudi_core.verbs.request import Request
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.probe import probe_executors

@@ -27,7 +27,7 @@ from hudi_core.verbs.batch import (
     result_of,
     run_job,
 )
-from hudi_core.verbs.request import Request
+from hudi_core.verbs.request import RESULTS, Request
 from hudi_spark.engine import SessionEngine
 from hudi_spark.signals import Termination, start_process
 
@@ -122,7 +122,7 @@ def deliver(job: JobRequest, result: JobResult, exit_code: int) -> None:
             storage = open_storage(
                 request.table, merge_storage_options(request.storage_options, request.storage_options_file)
             )
-            if request.needs_table and not storage.exists(PROPERTIES):
+            if request.results_folder == RESULTS and not storage.exists(PROPERTIES):
                 continue  # There is no table, so nothing is written there.
             old = time.time() - _KEPT_SECONDS
             for info in storage.list_files(request.results_folder):

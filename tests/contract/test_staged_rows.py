@@ -11,7 +11,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
-from hudi_core.services.write.staged_rows import LEFT_SECONDS, STAGED
+from hudi_core.services.source.staged_rows import LEFT_SECONDS, STAGED
 from hudi_core.table import HudiTable
 from hudi_core.verbs.write import InsertOverwriteRequest
 from hudi_spark.engine import SparkEngine

@@ -28,7 +28,8 @@ from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.model.names import parse_log_file
 from hudi_core.services.clustering.strategies import ClusteredAlike
 from hudi_core.services.overwrite import job, plan
-from hudi_core.services.write import count, verb
+from hudi_core.services.source import count
+from hudi_core.services.write import verb
 from hudi_core.storage.base import Storage
 from hudi_core.table import HudiTable
 from hudi_core.transaction import conflict

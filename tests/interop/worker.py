@@ -227,6 +227,10 @@ class Worker:
             base
         )
 
+    def append(self, base: str, parquet: str, options: dict[str, str]) -> None:
+        """Writes the rows of a parquet file to a table that is there, by these options alone."""
+        self.spark.read.parquet(parquet).coalesce(1).write.format("hudi").options(**options).mode("append").save(base)
+
     def sql(self, statement: str) -> None:
         """Runs one SQL statement for what it does."""
         self.spark.sql(statement).collect()

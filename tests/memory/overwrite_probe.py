@@ -13,8 +13,9 @@ import polars
 from hudi_core.engine.local import LocalEngine
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite
+from hudi_core.services.source.files import RowsFrom
 from hudi_core.services.write.verb import run_write
-from hudi_core.services.write.work import RowsFrom, WriteResult
+from hudi_core.services.write.work import WriteResult
 from hudi_core.timeline.actions.commit import Operation
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.peak_memory import measured

@@ -14,9 +14,10 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import META_FIELDS
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite
+from hudi_core.services.source.files import RowsFrom
 from hudi_core.services.write import shard_files
 from hudi_core.services.write.verb import run_write
-from hudi_core.services.write.work import RowsFrom, WriteResult
+from hudi_core.services.write.work import WriteResult
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import Action

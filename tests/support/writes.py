@@ -15,11 +15,12 @@ import pyarrow as pa
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
 from hudi_core.model.names import IS_DELETED, META_FIELDS, PARTITION_PATH, RECORD_KEY
+from hudi_core.services.source.files import RowsFrom
 from hudi_core.services.write import shard_files, tag, upsert
 from hudi_core.services.write.job import WriteJob
 from hudi_core.services.write.plan import RowsWork
 from hudi_core.services.write.verb import run_write
-from hudi_core.services.write.work import RowsFrom, WriteResult
+from hudi_core.services.write.work import WriteResult
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.transaction.owner import Owner

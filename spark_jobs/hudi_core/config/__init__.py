@@ -7,6 +7,7 @@
 - ``versions``: which table versions are supported, and what differs between 6, 8 and 9.
 - ``table_config``: what ``hoodie.properties`` must hold, when its backup counts, and how it is replaced; which folders
   hold the timeline and the archive; the zone of the timeline.
+- ``new_table``: which fields of a request and options of writers say what a new table is, and which exclude each other.
 - ``properties``: the text form of a properties file: escapes, comments, continued lines.
 - ``concurrency_config``: how long a process waits for a lock; how long a lease is valid; where the lock file is; the
   rhythm of heartbeats; clock skew; how conflicts are judged; after how long a write without a heartbeat counts as

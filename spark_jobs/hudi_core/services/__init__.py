@@ -15,9 +15,11 @@
 
 Folders, one for each service, or for code that several services share:
 
+- ``create/``: how a table is made: its properties and its schema.
 - ``compaction/``: compactions and log compactions: when they are due, which slices they take, how these are merged.
 - ``clustering/``: when one is due, which slices it takes, in which groups, and which file gets which rows.
 - ``write/``: writes of rows: bulk_insert, insert, upsert, delete: where rows go. Also what overwrites share with them.
+- ``source/``: where the rows of a write come from, and whether they fit the table.
 - ``overwrite/``: insert overwrites and partition deletes: what they replace.
 - ``rewriting/``: what those four share: checks, other writers, budgets, new files, and the proof that no row is lost.
 - ``clean/``: when a clean is due, what it deletes, and which files it must keep.

@@ -7,6 +7,7 @@
   shows; how many of the minutes and bytes are left for Spark.
 - ``write``: ``write``, ``insert_overwrite`` and ``delete_partition``: where rows may come from; what a token may be;
   which writes only Spark can do.
+- ``create``: ``create``: which fields make a table; what a look finds of it.
 - ``instants``: ``rollback``, ``restore``, ``savepoint_create`` and ``_delete``, ``takeover``, ``unschedule``: whether
   there is anything to do; when an instant must be named.
 - ``metadata``: ``metadata_create``, ``_update`` and ``_drop``: when there is nothing to do; whether named columns start

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 VERBS: Final[dict[str, str]] = {
+    "create": "hudi_core.verbs.create:CreateRequest",
     "delete_partition": "hudi_core.verbs.write:DeletePartitionRequest",
     "doctor": "hudi_health.verbs:DoctorRequest",
     "insert_overwrite": "hudi_core.verbs.write:InsertOverwriteRequest",

@@ -67,6 +67,8 @@ class Request(ABC):
     """hudictl's name of the command."""
     needs_table: ClassVar[bool] = True
     """Whether `table` must be a Hudi table; otherwise any folder will do."""
+    only_in_jobs: ClassVar[str] = ""
+    """Why a verb without a table is done where Spark's jobs run; empty where any process may do it."""
     results_folder: ClassVar[str] = RESULTS
     """The folder below `table` for a named result."""
     looks_once: ClassVar[bool] = False
@@ -138,8 +140,12 @@ class Request(ABC):
     def run(self, work: Work) -> Result:
         """Does the work. Raises HudiError: for bad input before any write, ConflictError when a retry is safe."""
 
-    def run_on_storage(self, storage: Storage) -> Result:
-        """Does work that needs no table."""
+    def nothing_on_storage(self, storage: Storage, storage_options: Mapping[str, str] | None = None) -> Result | None:
+        """Returns what `nothing` does, for work that needs no table."""
+        return None
+
+    def run_on_storage(self, storage: Storage, storage_options: Mapping[str, str] | None = None) -> Result:
+        """Does work that needs no table. `storage_options` are for other files that the request names."""
         raise TypeError(f"{self.verb} needs a table")
 
     def rest(self, since: float, done: Result) -> Request:

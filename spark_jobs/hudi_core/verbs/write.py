@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from hudi_core.services.context import TableContext
     from hudi_core.services.overwrite.job import OverwriteJob
     from hudi_core.services.overwrite.plan import Overwrite
+    from hudi_core.services.source.files import RowsFrom
     from hudi_core.services.write.job import WriteJob
     from hudi_core.services.write.plan import RowsWork
-    from hudi_core.services.write.work import RowsFrom
     from hudi_core.transaction.owner import Owner
 
 OPERATIONS: Final = ("bulk_insert", "insert", "upsert", "delete")
@@ -98,14 +98,14 @@ class _RowsRequest(_WriteRequest):
         refuse_secret_address(self.source, what="the address of the source")
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
-        from hudi_core.services.write.source import find_source
+        from hudi_core.services.source.files import find_source
 
         if not self.source:
             return Extent(for_spark="it answers the query" if self.query else "it has the DataFrame")
         return Extent.of((part.size for part in find_source(self.source, context.storage_options)[1]), config)
 
     def _rows_from(self) -> RowsFrom:
-        from hudi_core.services.write.work import RowsFrom
+        from hudi_core.services.source.files import RowsFrom
 
         return RowsFrom(self.source, self.query, self.dataframe, self.dataframe_args)
 

@@ -1,5 +1,5 @@
-"""The schema of a new table: that which Spark's writers give rows of a Parquet file (SchemaConverters.toAvroType), or an
-Avro schema of the user. `services/write/source_schema` says which names and types a table can have.
+"""The schema of a new table: an Avro schema of the user, or that which Spark's writers give rows like those of a Parquet
+file (SchemaConverters.toAvroType). `services/source/schema` says which names and types a table can have.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.new_table import NewTable
 from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.names import META_FIELDS
-from hudi_core.services.write.source import find_source
-from hudi_core.services.write.source_schema import check_column, check_names, evolve
+from hudi_core.services.source.files import find_source
+from hudi_core.services.source.schema import check_column, check_names, evolve
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.registry import open_storage
 
@@ -27,8 +27,8 @@ _OTHERS: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 def schema_like(table: NewTable, address: str, storage_options: Mapping[str, str]) -> AvroSchema:
-    """Returns the schema of a table of the rows of a Parquet file, or of the first file of a folder. `_hoodie_*` columns
-    of another table are left out. Raises the errors of find_source and evolve, and CorruptFileError.
+    """Returns the schema of a table for the rows of a Parquet file, or of a folder's first file. `_hoodie_*` columns of
+    another table are left out. Raises the errors of find_source and evolve, and CorruptFileError.
     """
     folder, files = find_source(address, storage_options)
     path = f"{folder}/{files[0].name}"
@@ -54,7 +54,7 @@ def schema_given(table: NewTable, schema: str, storage_options: Mapping[str, str
 
 
 def _record(table: NewTable) -> AvroSchema:
-    """Returns a record without fields, named as by Spark's writers (AvroConversionUtils, HoodieAvroUtils.sanitizeName)."""
+    """Returns a record without fields, with the name that Spark's writers give it (HoodieAvroUtils.sanitizeName)."""
     name = _OTHERS.sub("__", _FIRST.sub("__", table.table_name[0]) + table.table_name[1:])
     return {"type": "record", "name": f"{name}_record", "namespace": f"hoodie.{name}", "fields": []}
 

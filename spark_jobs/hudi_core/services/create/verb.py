@@ -1,5 +1,5 @@
-"""Makes a table of a folder without files. `.hoodie/hoodie.properties` is the table: of two creates at once, one creates
-the file, and the other finds it. Hudi makes the folders of a timeline when it writes to them.
+"""Makes a table of a folder without files. `.hoodie/hoodie.properties` is the table: of two creates at once one creates
+the file, and the other finds it. Hudi makes the folders of the timeline when it writes to them.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from hudi_core.services.rewriting.checks import (
     check_schema_of_latest,
     check_table,
 )
+from hudi_core.services.source.files import Needs
 from hudi_core.services.write.checks import check_buckets_of, check_not_nested
-from hudi_core.services.write.source import Needs
 from hudi_core.services.write.work import Extent, Work
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.replacecommit import encode_requested_overwrite

@@ -6,13 +6,8 @@
 - ``work``: what each kind of write says of itself: its action, its partitions, what stops it; what a result counts.
 - ``checks``: what must still hold: the table's schema, its buckets, no partition below another, no other commit to the
   file groups of a write.
-- ``staged_rows``: where the rows of a query are kept until they are written, and when forgotten rows are deleted.
-- ``predicate``: which rows a delete by predicate selects, and where their keys are kept.
-- ``source``: which files are a source, and which are refused; how many rows each partition gets; what one task reads.
-- ``source_schema``: which columns and types of a source the table takes; which columns it gains, and which get wider.
-- ``count``: whether the options make the keys, buckets and time zones that the table's rows have.
 - ``row_shards``: to which shard a row goes; how many shards a partition has; which of the rows with one key stays.
-- ``shard_files``: how the rows of a shard become files; which rows are not written; how large a row is.
+- ``shard_files``: how the rows of a shard become files; which rows are not written.
 - ``plan``: which tables a write refuses; which small file groups are filled; which commits and plans stop the commit.
 - ``tag``: in which file group a key is; which of the rows with one key stays.
 - ``route``: which shard writes a row; which new rows a small file group takes.
@@ -22,7 +17,6 @@
 - ``proof``: how it is shown that each row was written once.
 - ``new_rows``: how large the new files become, also those of buckets; which steps of an exchange write them.
 
-Elsewhere: ``filegroup/write/key_generator`` makes the key and partition path of a new row, and
-``filegroup/write/buckets`` its bucket; ``services/rewriting/new_file_groups`` says when a new file is full;
-``services/overwrite`` what an overwrite replaces.
+Elsewhere: ``services/source`` reads the rows, makes their keys and counts them; ``services/rewriting/new_file_groups``
+says when a new file is full; ``services/overwrite`` what an overwrite replaces.
 """

@@ -32,6 +32,8 @@ from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadat
 from hudi_core.services.rewriting.new_file_groups import NewFiles
 from hudi_core.services.rewriting.other_writers import check_early
 from hudi_core.services.rewriting.proof import Rewritten, unproved
+from hudi_core.services.source.files import UNIT_BYTES, CountedRows
+from hudi_core.services.source.staged_rows import STAGED
 from hudi_core.services.write.checks import check_same_schema
 from hudi_core.services.write.plan import (
     TAGGING,
@@ -48,8 +50,6 @@ from hudi_core.services.write.plan import (
 from hudi_core.services.write.proof import prove_write
 from hudi_core.services.write.route import RouteUnit, produce_routed
 from hudi_core.services.write.shard_files import RowsTarget
-from hudi_core.services.write.source import UNIT_BYTES, CountedRows
-from hudi_core.services.write.staged_rows import STAGED
 from hudi_core.services.write.tag import KEYS_PER_SHARD, KeysUnit, Tagged, TagTarget, produce_keys, tag_shard
 from hudi_core.services.write.upsert import Upserted, UpsertTarget, write_routed
 from hudi_core.timeline.actions.commit import Operation, encode_inflight, to_come

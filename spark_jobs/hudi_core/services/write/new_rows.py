@@ -10,9 +10,9 @@ from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rewriting.new_file_groups import NewFiles
+from hudi_core.services.source.files import CountedRows
 from hudi_core.services.write.row_shards import RowsUnit, produce_combined, produce_rows, spread_of, write_combined
 from hudi_core.services.write.shard_files import RowsTarget, Written, write_shard
-from hudi_core.services.write.source import CountedRows
 from hudi_core.transaction.claim import Claim
 
 

@@ -25,9 +25,9 @@ from hudi_core.services.rewriting.checks import (
     check_schema_of_latest,
     check_table,
 )
+from hudi_core.services.source.files import CountedRows, Needs
 from hudi_core.services.write.checks import check_buckets_of, check_not_nested
 from hudi_core.services.write.row_shards import Spread, spread_of
-from hudi_core.services.write.source import CountedRows, Needs
 from hudi_core.services.write.tag import Tagged
 from hudi_core.services.write.work import Extent, Work
 from hudi_core.timeline.actions.commit import Operation

@@ -18,9 +18,9 @@ from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import check_file_name, join
+from hudi_core.services.source.files import SourcePart, SourceRows
 from hudi_core.services.write.plan import FRACTIONS, Routes
 from hudi_core.services.write.row_shards import RowsUnit, Spread, keyed_rows, shards_of
-from hudi_core.services.write.source import SourcePart, SourceRows
 from hudi_core.services.write.tag import GROUP, NEW
 from hudi_core.storage.arrow_store import open_data_storage
 

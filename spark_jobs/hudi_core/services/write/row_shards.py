@@ -21,26 +21,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.codec.hashing import group_indexes
-from hudi_core.config.rows_config import COMBINE_INSERTS, INDEX_TYPE
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
-from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.errors import FormatError, UnsupportedError
+from hudi_core.errors import FormatError
 from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.merge.ordering_values import Ordering
-from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, merged_pieces
+from hudi_core.services.source.files import CountedRows, SourcePart, SourceRows, read_part
 from hudi_core.services.write.shard_files import RowsTarget, ShardFiles, Written, failed, keyed_schema, row_columns
-from hudi_core.services.write.source import CountedRows, SourcePart, SourceRows, read_part
 
 _POSITION: Final = "position"
 _PART_ROWS: Final = 1 << 40
 """More rows than a part has."""
 _SHARD: Final = "_airflow_hudi_shard"
-_GLOBAL: Final = frozenset({"GLOBAL_BLOOM", "GLOBAL_SIMPLE", "GLOBAL_RECORD_INDEX", "RECORD_INDEX", "HBASE"})
-"""Index types with keys of the whole table (HoodieIndex.isGlobal)."""
 _SMALL_SHARDS: Final = 8
 """How many shards small partitions share at least, where there are as many partitions."""
 
@@ -148,22 +143,6 @@ def _parts(start: int, end: int, shards: tuple[int, int]) -> Iterator[tuple[int,
     first, count = shards
     cuts = [start + (end - start) * number // count for number in range(count + 1)]
     return ((first + number, cuts[number], cuts[number + 1]) for number in range(count))
-
-
-def check_combined(config: TableConfig, policy: MergePolicy, index_type: str | None) -> None:
-    """Raises UnsupportedError where another row than the newest of one key may stay."""
-    if policy.rules is Rules.FUNCTION or policy.fill is not Fill.NOTHING:
-        raise UnsupportedError(
-            f"{COMBINE_INSERTS.name}=true, where rows of one key are merged field by field",
-            path=config.path,
-            remedy="combine them in the source, and leave the option out",
-        )
-    if index_type in _GLOBAL:
-        raise UnsupportedError(
-            f"{COMBINE_INSERTS.name}=true with {INDEX_TYPE.name}={index_type}, by which keys are of the whole table",
-            path=config.path,
-            remedy="combine rows of different partitions in the source, and leave one of the options out",
-        )
 
 
 def produce_combined(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:

@@ -36,9 +36,9 @@ from hudi_core.filegroup.write.buckets import place_of
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import join
 from hudi_core.services.rewriting.sort_order import SORT_KEY, merged_pieces
+from hudi_core.services.source.files import SourcePart, SourceRows
 from hudi_core.services.write.row_shards import RowsUnit, Spread, newest, ordered_rows
 from hudi_core.services.write.shard_files import keyed_schema
-from hudi_core.services.write.source import SourcePart, SourceRows
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.view.file_group import DataFile
 
@@ -176,6 +176,8 @@ def _source_pieces(rows: pa.Table, shards: int, piece_bytes: int) -> Iterator[tu
 
 def _by_shard(rows: pa.Table, shards: NDArray[np.int32]) -> Iterator[tuple[int, pa.Table]]:
     """Yields the rows of each shard, in their order."""
+    if not len(shards):
+        return
     order = np.argsort(shards, kind="stable")
     numbers, starts = np.unique(shards[order], return_index=True)
     for number, start, end in zip(numbers.tolist(), starts, [*starts[1:], len(order)], strict=True):

@@ -20,9 +20,9 @@ from hudi_core.services.rewriting.job import RewriteJob
 from hudi_core.services.rewriting.other_writers import live_writer, may_be_eager
 from hudi_core.services.rollback.failed_writes import pending_rollback_or_restore, pending_rollbacks
 from hudi_core.services.rollback.verb import RollbackResult, clean_failed_writes, rollback
-from hudi_core.services.write.count import counted_rows
-from hudi_core.services.write.source import find_source
-from hudi_core.services.write.staged_rows import source_of
+from hudi_core.services.source.count import counted_rows
+from hudi_core.services.source.files import find_source
+from hudi_core.services.source.staged_rows import source_of
 from hudi_core.services.write.tokens import find_token, what_comes_first
 from hudi_core.services.write.work import Extent, Work, WriteResult
 from hudi_core.storage.one_look import look_again

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from hudi_core.services.context import TableContext
-from hudi_core.services.write.source import CountedRows, Needs
+from hudi_core.services.source.files import CountedRows, Needs, RowsFrom
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.timeline import Timeline
-
-
-@dataclass(frozen=True, slots=True)
-class RowsFrom:
-    """Where rows come from: the address `source`, or a query, or a function that returns a DataFrame; or the rows of
-    the table itself that the predicate `where` selects.
-    """
-
-    source: str = ""
-    query: str = ""
-    dataframe: str = ""
-    dataframe_args: Mapping[str, str] = field(default_factory=dict)
-    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)

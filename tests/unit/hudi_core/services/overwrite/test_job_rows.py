@@ -50,7 +50,7 @@ def test_rows_that_are_a_little_larger_than_expected_leave_no_small_file(
     footer = pq.read_metadata(table / whole.path)
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     size = sum(group.column(at).total_compressed_size for group in groups for at in range(group.num_columns))
-    monkeypatch.setattr("hudi_core.services.write.count.bytes_per_row", lambda *_: 0.9 * size / rows.num_rows)
+    monkeypatch.setattr("hudi_core.services.source.count.bytes_per_row", lambda *_: 0.9 * size / rows.num_rows)
     result = overwrite(table, given, {**options, "hoodie.parquet.max.file.size": str(int(0.95 * size))})
     assert result.files_written == 1
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.filegroup.write.key_generator import KeyGenerator
+from hudi_core.services.source.files import CountedRows, SourcePart, SourceRows
 from hudi_core.services.write.row_shards import expected_files, spread_of
-from hudi_core.services.write.source import CountedRows, SourcePart, SourceRows
 
 
 def counted(size: int, **rows: int) -> CountedRows:

@@ -12,8 +12,8 @@ import pytest
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.services.context import TableContext
-from hudi_core.services.write import shard_files as row_size
-from hudi_core.services.write.shard_files import bytes_per_row
+from hudi_core.services.source import row_size
+from hudi_core.services.source.row_size import bytes_per_row
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline

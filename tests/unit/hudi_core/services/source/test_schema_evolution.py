@@ -21,7 +21,7 @@ from hudi_core.errors import ConfigError, ConflictError, HudiError, UnsupportedE
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.model.names import META_FIELDS
 from hudi_core.services.overwrite import job
-from hudi_core.services.write.source_schema import Evolution, evolve
+from hudi_core.services.source.schema import Evolution, evolve
 from hudi_core.table import HudiTable
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase

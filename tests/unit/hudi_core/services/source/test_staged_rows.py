@@ -14,9 +14,9 @@ from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.write.staged_rows import STAGED
+from hudi_core.services.source.files import RowsFrom
+from hudi_core.services.source.staged_rows import STAGED
 from hudi_core.services.write.verb import run_write
-from hudi_core.services.write.work import RowsFrom
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.verbs.run import RunRequest

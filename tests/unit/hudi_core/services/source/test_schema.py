@@ -12,7 +12,7 @@ import pytest
 from hudi_core.codec.avro.arrow_conform import conform_array
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.errors import ConfigError, FormatError
-from hudi_core.services.write.source_schema import check_types, fits, with_instants
+from hudi_core.services.source.schema import check_types, fits, with_instants
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, within

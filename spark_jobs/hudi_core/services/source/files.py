@@ -25,7 +25,7 @@ from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import META_FIELDS
 from hudi_core.model.partition import PARTITION_METADATA, check_partitions
-from hudi_core.services.write.source_schema import NO_COLUMN, check_names, check_types, evolve, named_as
+from hudi_core.services.source.schema import NO_COLUMN, check_names, check_types, evolve, named_as
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.local import followed
 
@@ -39,6 +39,19 @@ _FEW_FILES: Final = 64
 _WHAT: Final = "source of a write"
 _NO_PATH: Final = "give each row another value in the partition columns, or leave it out"
 _DAMAGED: Final = "give a whole Parquet file, whose values the types of the table's columns hold"
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFrom:
+    """Where rows come from: the address `source`, or a query, or a function that returns a DataFrame; or the rows of
+    the table itself that the predicate `where` selects.
+    """
+
+    source: str = ""
+    query: str = ""
+    dataframe: str = ""
+    dataframe_args: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,10 +25,11 @@ from hudi_core.config.rows_config import (
     WriteConfig,
 )
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
+from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.record_keys import record_keys
-from hudi_core.filegroup.merge.table_policy import MergePolicy, key_fields
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules, key_fields
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, scan_log_files
@@ -41,9 +43,7 @@ from hudi_core.model.names import spelled
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rewriting.checks import check_schema_of_latest
-from hudi_core.services.write.row_shards import check_combined
-from hudi_core.services.write.shard_files import bytes_per_row
-from hudi_core.services.write.source import (
+from hudi_core.services.source.files import (
     CountedRows,
     Needs,
     Source,
@@ -52,12 +52,15 @@ from hudi_core.services.write.source import (
     evolved_rows,
     find_source,
 )
+from hudi_core.services.source.row_size import bytes_per_row
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
 
 log = logging.getLogger(__name__)
 
+_GLOBAL: Final = frozenset({"GLOBAL_BLOOM", "GLOBAL_SIMPLE", "GLOBAL_RECORD_INDEX", "RECORD_INDEX", "HBASE"})
+"""Index types with keys of the whole table (HoodieIndex.isGlobal)."""
 _SAMPLED = 1000
 """How many rows of a file are looked at for their keys."""
 _SAMPLED_FILES = 16
@@ -91,7 +94,7 @@ def counted_rows(context: TableContext, source: Source, engine: Engine, needs: N
         keys_only=needs.keys_only,
     )
     if rows.combines and rows.policy is not None and not needs.one_of_a_key:
-        check_combined(context.config, rows.policy, INDEX_TYPE.read(context.options))
+        _check_combined(context.config, rows.policy, INDEX_TYPE.read(context.options))
     if not needs.keys_only:
         rows = evolved_rows(rows, files[0], context.config.version)
     if rows.evolved_from is not None:
@@ -104,6 +107,22 @@ def counted_rows(context: TableContext, source: Source, engine: Engine, needs: N
     # Rows that fit into one file are not spread, so their size does not matter.
     is_small = counted.size <= MAX_FILE_BYTES.read(context.options)
     return counted if is_small else replace(counted, row_bytes=bytes_per_row(context, timeline))
+
+
+def _check_combined(config: TableConfig, policy: MergePolicy, index_type: str | None) -> None:
+    """Raises UnsupportedError where another row than the newest of one key may stay."""
+    if policy.rules is Rules.FUNCTION or policy.fill is not Fill.NOTHING:
+        raise UnsupportedError(
+            f"{COMBINE_INSERTS.name}=true, where rows of one key are merged field by field",
+            path=config.path,
+            remedy="combine them in the source, and leave the option out",
+        )
+    if index_type in _GLOBAL:
+        raise UnsupportedError(
+            f"{COMBINE_INSERTS.name}=true with {INDEX_TYPE.name}={index_type}, by which keys are of the whole table",
+            path=config.path,
+            remedy="combine rows of different partitions in the source, and leave one of the options out",
+        )
 
 
 def _with_fields(schema: AvroSchema, names: Collection[str]) -> AvroSchema:

@@ -14,7 +14,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
-from hudi_core.services.write import count
+from hudi_core.services.source import count
 from hudi_core.table import HudiTable
 from hudi_core.verbs.run import RunRequest
 from tests.support.changed_tables import open_context

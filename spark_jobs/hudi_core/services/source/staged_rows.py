@@ -12,9 +12,8 @@ from uuid import uuid4
 from hudi_core.engine.protocol import Engine, FrameEngine
 from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
-from hudi_core.services.write.predicate import stage_selected
-from hudi_core.services.write.source import Source
-from hudi_core.services.write.work import RowsFrom
+from hudi_core.services.source.files import RowsFrom, Source
+from hudi_core.services.source.predicate import stage_selected
 
 log = logging.getLogger(__name__)
 

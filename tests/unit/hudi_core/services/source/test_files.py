@@ -16,8 +16,8 @@ from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.base_file import base_batches
 from hudi_core.filegroup.write.key_generator import KeyGenerator
-from hudi_core.services.write import source
-from hudi_core.services.write.source import CountUnit, SourcePart, SourceRows, count_file, find_source
+from hudi_core.services.source import files as source
+from hudi_core.services.source.files import CountUnit, SourcePart, SourceRows, count_file, find_source
 from tests.support.dropped_columns import name_dropped
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import commit_of, overwrite, own_rows, put_source
