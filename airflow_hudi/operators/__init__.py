@@ -7,6 +7,7 @@
 - ``archive``: the archival, which is planned and done at once; which instants count as archived by this task.
 - ``rollback``: rolls back every failed write, or one by name; which rollbacks are this task's; a write that completes
   meanwhile is kept.
+- ``create``: makes a table; which mistakes in its arguments are found in the DAG file.
 - ``write``: ``write``, and what overwrites by rows share with it: where the rows come from; the wait for a source.
 - ``overwrite``: ``insert_overwrite`` and ``delete_partition``.
 - ``tokens``: the token of a data interval, so that its work is done once; what the XCom says of work done before.

@@ -68,8 +68,8 @@ GROUPS: Final[tuple[Group, ...]] = (
     ),
     Group(
         "Key generators",
-        "Writers' options for [insert-overwrite](../use/hudictl.md#insert-overwrite). The table's properties take "
-        "precedence.",
+        "Writers' options for [writes](../use/writing.md) and [overwrites](../use/hudictl.md#insert-overwrite). The "
+        "table's properties take precedence.",
         KEYGEN_KEYS,
     ),
     Group("Clean", "Guarantees: [clean](../guarantees/clean.md).", CLEAN_KEYS),

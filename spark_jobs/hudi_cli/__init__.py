@@ -4,8 +4,8 @@
 - ``command_groups``: the help of a group; which verbs have a command of their own; when the module of a command is
   imported; the refusal of repeated options.
 - ``options``: how TABLE, storage options and ``K=V`` are read; options that commands share.
-- ``verb_commands``: ``schedule``, ``rollback``, ``restore``, ``savepoint``, ``unschedule``, ``takeover``, ``write``,
-  ``insert-overwrite`` and ``delete-partition``: their arguments and help.
+- ``verb_commands``: ``schedule``, ``rollback``, ``restore``, ``savepoint``, ``unschedule``, ``takeover``, ``create``,
+  ``write``, ``insert-overwrite`` and ``delete-partition``: their arguments and help.
 - ``run_command``: ``run``: which options exclude each other; the output and the exit code for several tables.
 - ``metadata_commands``: ``metadata create``, ``update``, ``drop``, ``validate`` and ``perf``; how differences are
   shown.

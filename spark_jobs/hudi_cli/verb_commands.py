@@ -1,5 +1,5 @@
-"""hudictl schedule, create, write, insert-overwrite, delete-partition and verbs of instants. command_from_fields.py has the
-others.
+"""hudictl schedule, create, write, insert-overwrite, delete-partition and verbs of instants. command_from_fields.py has
+the others.
 """
 
 from __future__ import annotations

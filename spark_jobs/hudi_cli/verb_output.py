@@ -45,7 +45,7 @@ def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[RenderableType]
             yield from _list("  may proceed once it is run or dropped:", document["after_the_run"]["work"])
             yield f"  next: {escape(document['next'])}"
         case "create":
-            yield from _created(document, dry_run)
+            yield from _created(document)
         case "insert_overwrite" | "delete_partition":
             yield _replaced(document)
         case "write":
@@ -132,15 +132,12 @@ def _comment(document: Json) -> str:
     return f" ({escape(document['comment'])})" if document["comment"] else ""
 
 
-def _created(document: Json, dry_run: bool) -> Iterator[RenderableType]:
-    named = f"[bold]{escape(document['name'])}[/]"
-    if not document["created"] and not dry_run:
-        yield f"nothing to do: the table {named} is there"
-        return
+def _created(document: Json) -> Iterator[RenderableType]:
+    done = {None: "created", "a dry run": "would create"}.get(document["reason"], "nothing to do: the table is there:")
     kind = "merge-on-read" if document["type"] == "MERGE_ON_READ" else "copy-on-write"
     columns = f"{len(document['columns'])} columns"
-    yield f"{'would create' if dry_run else 'created'} {named}: {kind}, version {document['version']}, {columns}"
-    if dry_run:
+    yield f"{done} [bold]{escape(document['name'])}[/], {kind}, version {document['version']}, {columns}"
+    if done == "would create":
         yield JSON.from_data({"properties": document["properties"], "schema": document["schema"]}, default=repr)
 
 

@@ -139,6 +139,30 @@ def test_a_partition_is_overwritten_and_another_deleted(
     assert places(read_rows(table)) == places(expected)
 
 
+@engines
+def test_a_day_is_merged_once(golden: Golden, airflow_environment: dict[str, str], engine: str, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    rows = read_rows(table)
+    partition = min(rows.column("_hoodie_partition_path").to_pylist())
+    changed = own_rows(table, within(rows, partition).slice(0, 3))
+    changed = changed.set_column(changed.schema.get_field_index("name"), "name", pa.array(["merged"] * 3))
+    conf = {"source": str(put_source(changed, tmp_path)), "token": "once"}
+
+    (would, done, repeated), output = run_dags(
+        environment_for(airflow_environment, table, engine),
+        [("hudi_merge_day", given) for given in ({**conf, "dry_run": True}, conf, conf)],
+    )
+
+    assert {item["state"] for item in (would, done, repeated)} == {"success"}, output[-8000:]
+    found, first, again = (item["xcom"]["merge"] for item in (would, done, repeated))
+    assert (found["instant"], found["records"], found["dry_run"]) == (None, 3, True)
+    assert (first["operation"], first["updated"], first["repeated"], first["engine"]) == ("UPSERT", 3, False, engine)
+    assert (again["instant"], again["repeated"]) == (first["instant"], True)
+    after = read_rows(table)
+    assert places(after) == places(rows)
+    assert_same_rows(own_rows(table, after.filter(pa.compute.equal(after.column("name"), "merged"))), changed)
+
+
 def test_a_late_source_is_waited_for(golden: Golden, airflow_environment: dict[str, str], tmp_path: Path) -> None:
     table = golden("9", "mor_basic").table
     rows = read_rows(table)

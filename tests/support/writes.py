@@ -115,6 +115,13 @@ def file_ids(table: Path) -> dict[Place, set[str]]:
     return found
 
 
+def base_files(table: Path, *partitions: str) -> list[Path]:
+    """The latest base files of a table, or of some of its partitions."""
+    context = open_context(table)
+    view = context.view(context.active.load())
+    return [table / base.path for name in partitions or view.partitions() for base in view.latest_base_files(name)]
+
+
 def of_id(row: Row) -> Place:
     """The place of a row in most golden tables."""
     return row["dt"], str(row["id"])

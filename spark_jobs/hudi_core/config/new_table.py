@@ -7,14 +7,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from hudi_core.config.keys import ConfigKey, boolean, name_list, one_of, whole_number
 from hudi_core.config.table_config import COPY_ON_WRITE, MERGE_ON_READ
 from hudi_core.config.versions import SUPPORTED
 from hudi_core.errors import ConfigError, UnsupportedError
 
-T = TypeVar("T")
 _KEY: Final = "key"
 
 TYPES: Final = {"cow": COPY_ON_WRITE, "mor": MERGE_ON_READ}
@@ -73,7 +72,7 @@ def _table_version(text: str) -> int:
     return number
 
 
-def _told_by(default: T, parse: Callable[[str], T], what: str, name: str, *aliases: str) -> Any:
+def _told_by(default: Any, parse: Callable[[str], Any], what: str, name: str, *aliases: str) -> Any:
     """Returns a field that options of these names tell, too. `what` is the remedy for a wrong value."""
     return field(default=default, metadata={_KEY: ConfigKey(name, default, parse, aliases, what)})
 

@@ -178,7 +178,7 @@ class Difference:
     wanted: str
 
     def __str__(self) -> str:
-        return f"{self.name} is {self.there or 'not set'}, and not {self.wanted or 'without a value'}"
+        return f"{self.name} is {self.there or 'not set'} there, and {self.wanted or 'not set'} here"
 
 
 def differences(there: Mapping[str, str], wanted: Mapping[str, str]) -> list[Difference]:
@@ -232,7 +232,7 @@ _COMPARED: Final[Mapping[str, Callable[[Mapping[str, str]], Any]]] = {
         name: _read_by(optional(name))
         for name in (MERGE_MODE_KEY, STRATEGY_KEY, STRATEGY_KEY_0_15, _LEGACY_PAYLOAD, PARTIAL_UPDATE_KEY)
     },
-    KEYGENERATOR_CLASS: _kind,
+    KEYGENERATOR_TYPE: _kind,
     **{key.name: _read_by(key) for key in (*_TIMES, HIVE_STYLE, *_FLAGS, _CHANGE_LOG_MODE, BASE_FORMAT, TIMEZONE)},
     CREATE_SCHEMA: _schema,
 }

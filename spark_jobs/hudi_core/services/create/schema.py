@@ -1,5 +1,5 @@
-"""The schema of a new table: an Avro schema of the user, or that which Spark's writers give rows like those of a Parquet
-file (SchemaConverters.toAvroType). `services/source/schema` says which names and types a table can have.
+"""The schema of a new table: an Avro schema of the user, or that which Spark's writers give rows like a Parquet file's
+(SchemaConverters.toAvroType). `services/source/schema` says which names and types a table can have.
 """
 
 from __future__ import annotations

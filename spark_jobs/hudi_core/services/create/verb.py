@@ -1,5 +1,8 @@
 """Makes a table of a folder without files. `.hoodie/hoodie.properties` is the table: of two creates at once one creates
-the file, and the other finds it. Hudi makes the folders of the timeline when it writes to them.
+the file, and the other finds it.
+
+Hudi 1.x opens no table without the folder of its timeline. An object store has no empty folders: a file, which Hudi
+passes over, keeps it. Other folders are made when something is put into them, also by Hudi.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from hudi_core.storage.base import Storage
 
 _THERE = "the table is there"
 _DRY_RUN = "a dry run"
+_KEEPER = ".hoodie/timeline/history/.airflow_hudi"
+"""The file that keeps the folder of the timeline. In layout 1 that is the folder of the properties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +87,29 @@ class Creation:
 
     def run(self, *, dry_run: bool = False) -> Created:
         """Creates the table, unless it is there or this is a dry run. Raises as `find`; UnsupportedError for a storage
-        that cannot create a file exclusively, ConfigError for a folder that holds files.
+        that cannot create a file exclusively, and ConfigError for a folder that holds files.
         """
+        if not self.storage.supports_exclusive_create:
+            raise UnsupportedError(
+                f"{self.storage.uri} cannot create a file exclusively, so it cannot carry a timeline", path=PROPERTIES
+            )
         there = self.find()
         if there is not None:
             return there
         wanted, schema = self._wanted()
-        self._check_free()
-        if dry_run:
+        file = _first_file(self.storage)
+        if file is None and dry_run:
             return Created(self.storage.uri, wanted, schema, _DRY_RUN)
-        try:
-            self.storage.create_exclusive(PROPERTIES, _rendered(wanted))
-        except StorageExistsError:
-            there = self.find()
-            if there is None:
-                raise
+        if file is None and self._creates(wanted):
+            return Created(self.storage.uri, wanted, schema)
+        there = self.find()  # another process may have created it meanwhile
+        if there is not None:
             return there
-        return Created(self.storage.uri, wanted, schema)
+        raise ConfigError(
+            f"{self.storage.uri} is no Hudi table and holds files",
+            path=file or PROPERTIES,
+            remedy="create the table in an empty folder; rows of Parquet files come into it by `hudictl write`",
+        )
 
     def _is_table(self) -> bool:
         return self.storage.exists(PROPERTIES) or self.storage.exists(BACKUP)
@@ -115,28 +126,25 @@ class Creation:
         _check_columns(self.table, config, self.options, schema)
         return config, schema
 
-    def _check_free(self) -> None:
-        if not self.storage.supports_exclusive_create:
-            raise UnsupportedError(
-                f"{self.storage.uri} cannot create a file exclusively, so it cannot carry a timeline", path=PROPERTIES
-            )
-        file = _first_file(self.storage)
-        if file is not None:
-            raise ConfigError(
-                f"{self.storage.uri} is no Hudi table and holds files",
-                path=file,
-                remedy="create the table in an empty folder; write files of rows to it by `hudictl write`",
-            )
+    def _creates(self, wanted: TableConfig) -> bool:
+        """Creates the table's files; returns False where another process created the table before."""
+        if wanted.layout_version > 1:
+            self.storage.write(_KEEPER, b"")
+        try:
+            self.storage.create_exclusive(PROPERTIES, _rendered(wanted))
+        except StorageExistsError:
+            return False
+        return True
 
 
 def _first_file(storage: Storage) -> str | None:
-    """Returns a file below the root; None where there is none, whatever empty folders there are."""
+    """Returns a file below the root; None where there is none but, perhaps, that of a create which did not finish."""
     folders = [""]
     while folders:
         folder = folders.pop()
-        files = storage.list_files(folder)
-        if files:
-            return files[0].path
+        file = next((info.path for info in storage.list_files(folder) if info.path != _KEEPER), None)
+        if file is not None:
+            return file
         folders += storage.list_folders(folder)
     return None
 

@@ -152,14 +152,15 @@ def _check_supported(context: TableContext, work: Work) -> None:
     index = (INDEX_TYPE.read(context.options) or "SIMPLE").upper()
     if work.operation == Operation.INSERT and not DUPLICATE_INSERTS.read(context.options):
         raise UnsupportedError(f"{DUPLICATE_INSERTS.name}=false", path=path, remedy=f"use upsert, or {_BY_HUDI}")
+    changes_groups = work.operation in TAGGING or (work.rows is not None and work.rows.rows.buckets is not None)
+    if changes_groups and _CHANGE_LOGS.read(config.raw):
+        message = f"{work.operation} into a table with change logs ({_CHANGE_LOGS.name})"
+        raise UnsupportedError(message, path=path, remedy=_BY_HUDI)
     if work.operation not in TAGGING:
         return
     if index not in _INDEXES:
         message = f"{work.operation} by {INDEX_TYPE.name}={index}"
         raise UnsupportedError(message, path=path, remedy=f"use one of {', '.join(sorted(_INDEXES))}, or {_BY_HUDI}")
-    if _CHANGE_LOGS.read(config.raw):
-        message = f"{work.operation} into a table with change logs ({_CHANGE_LOGS.name})"
-        raise UnsupportedError(message, path=path, remedy=_BY_HUDI)
     if not COMBINE_UPSERTS.read(context.options):
         raise UnsupportedError(f"{work.operation} with {COMBINE_UPSERTS.name}=false", path=path, remedy=_BY_HUDI)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,16 +19,29 @@ from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import CorruptFileError, ExecutionError
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
-from hudi_core.services.source import files as source
+from hudi_core.services.source import files
 from hudi_core.services.write import job, tag
 from hudi_core.services.write.tag import GROUP, NEW, KeysUnit, Places, Tagged, produce_keys
+from hudi_core.view.file_group import DataFile
 from tests.support.changed_tables import open_context
-from tests.support.counting_storage import CountingStorage
+from tests.support.fault_storage import FaultPlan
 from tests.support.golden_data import GoldenCase
+from tests.support.kill_points import tasks_under
 from tests.support.overwrites import BUCKETS, put_source, within
 from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.tiers import tiered
-from tests.support.writes import APART, Model, SeenEngine, changed, file_ids, like, own_columns, random_rows, write
+from tests.support.writes import (
+    APART,
+    Model,
+    SeenEngine,
+    base_files,
+    changed,
+    file_ids,
+    like,
+    own_columns,
+    random_rows,
+    write,
+)
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -35,7 +50,7 @@ Golden = Callable[[str, str], GoldenCase]
 def look(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether the keys of the source are so few that only these are looked for."""
     if request.param == "all keys":
-        monkeypatch.setattr(source, "FEW_KEYS", 0)
+        monkeypatch.setattr(files, "FEW_KEYS", 0)
     return str(request.param)
 
 
@@ -193,8 +208,8 @@ def test_a_shard_with_keys_of_the_table_alone_stages_no_rows(
     model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
     given = changed(rows.slice(3, 1), qty=3)
     model.upsert(given)
-    monkeypatch.setattr(source, "FEW_KEYS", 0)
-    monkeypatch.setattr(job, "KEYS_PER_SHARD", 1000)
+    monkeypatch.setattr(files, "FEW_KEYS", 0)
+    monkeypatch.setattr(job, "KEYS_PER_SHARD", 4)
     engine = SeenEngine()
     write(table, "upsert", put_source(given, tmp_path), engine=engine)
     model.check(table)
@@ -274,7 +289,7 @@ def test_a_base_file_without_a_key_is_refused(golden: Golden, tmp_path: Path) ->
     """Its row would be lost among new ones."""
     table = golden("6", "mdt_disabled").table
     rows = read_rows(table)
-    (base, *_) = sorted(table.glob("2024-01-01/*.parquet"))
+    (base,) = base_files(table, "2024-01-01")
     there = pq.ParquetFile(base).read()
     keys = [None, *there.column(RECORD_KEY).to_pylist()[1:]]
     at = there.schema.get_field_index(RECORD_KEY)
@@ -286,9 +301,10 @@ def test_a_base_file_without_a_key_is_refused(golden: Golden, tmp_path: Path) ->
     assert list(open_context(table).active.load().pending()) == []
 
 
-def key_units(table: Path, tmp_path: Path, engine: SeenEngine) -> list[KeysUnit]:
-    """The units of base files of an upsert of all rows, which it does."""
-    write(table, "upsert", put_source(own_columns(read_rows(table)), tmp_path, name="all"), engine=engine)
+def key_units(table: Path, tmp_path: Path) -> list[KeysUnit]:
+    """The units of the base files of an upsert of all rows, which it does, by row groups of 4 rows."""
+    engine, options = SeenEngine(), {"airflow_hudi.parquet.row_group.rows": "4"}
+    write(table, "upsert", put_source(own_columns(read_rows(table)), tmp_path, name="all"), options, engine=engine)
     return [unit for unit in engine.units[0] if unit.base_file is not None]
 
 
@@ -310,7 +326,7 @@ def test_a_key_has_one_shard_wherever_it_is(golden: Golden, tmp_path: Path) -> N
     table = golden("9", "mdt_disabled").table
     rows = read_rows(table)
     shards: dict[str, set[int]] = {}
-    for unit in key_units(table, tmp_path, SeenEngine()):
+    for unit in key_units(table, tmp_path):
         for key, shard in keys_with_shards(replace(unit, shards=5, wanted=None)):
             shards.setdefault(key, set()).add(shard)
     assert sorted(shards) == sorted(rows.column(RECORD_KEY).to_pylist())
@@ -328,7 +344,7 @@ def test_few_keys_are_found_without_the_others(golden: Golden, tmp_path: Path, c
     more = like(rows, *({"id": f"x{number:03}", "dt": "2031-01-01"} for number in range(40)))
     write(table, "insert", put_source(more, tmp_path, name="more"), options)
     draw = random.Random(3)
-    for unit in key_units(table, tmp_path, SeenEngine()):
+    for unit in key_units(table, tmp_path):
         every = [key for key, _ in keys_with_shards(replace(unit, shards=1, wanted=None))]
         for count in (0, 1, 2, 9, len(every)):
             wanted = draw.sample(every, count)
@@ -336,13 +352,12 @@ def test_few_keys_are_found_without_the_others(golden: Golden, tmp_path: Path, c
             assert sorted(key for key, _ in keys_with_shards(given)) == sorted(wanted)
 
 
-def counted(unit: KeysUnit, storage: CountingStorage, *wanted: str) -> tuple[list[str], int]:
-    """The keys of a unit that are found, and how many parts of files were read."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tag, "open_data_storage", lambda uri, options: storage)
-        storage.ranges.clear()
+def counted(unit: KeysUnit, *wanted: str) -> tuple[list[str], int]:
+    """The keys of a unit that are found, and how many reads of the file that takes."""
+    plan = FaultPlan(counts=frozenset({"input.read"}))
+    with tasks_under(plan, tag):
         keys = [key for key, _ in keys_with_shards(replace(unit, wanted=wanted))]
-    return keys, len(storage.ranges)
+    return keys, plan.counted
 
 
 @pytest.mark.parametrize("kept", ["filter and ranges", "ranges", "nothing"])
@@ -352,15 +367,15 @@ def test_row_groups_without_the_keys_are_not_read(golden: Golden, tmp_path: Path
     rows = own_columns(read_rows(table))
     more = like(rows, *({"id": f"x{number:03}", "dt": "2031-01-01"} for number in range(40)))
     write(table, "insert", put_source(more, tmp_path, name="more"), {"airflow_hudi.parquet.row_group.rows": "4"})
-    units = key_units(table, tmp_path, SeenEngine())
+    units = key_units(table, tmp_path)
+    (base,) = base_files(table, "2031-01-01")
     (unit,) = (unit for unit in units if unit.base_file is not None and unit.base_file.partition == "2031-01-01")
+    unit = replace(unit, base_file=DataFile("2031-01-01", base.name, base.stat().st_size))
     if kept != "filter and ranges":
-        (path,) = table.glob("2031-01-01/*.parquet")
-        bare = pq.ParquetFile(path).read().replace_schema_metadata(None)
-        pq.write_table(bare, path, row_group_size=4, write_statistics=kept == "ranges")
-    storage = CountingStorage(table)
+        bare = pq.ParquetFile(base).read().replace_schema_metadata(None)
+        pq.write_table(bare, base, row_group_size=4, write_statistics=kept == "ranges")
     (none, footer), (one, few), (three, most) = (
-        counted(unit, storage, *wanted) for wanted in (("y001", "a"), ("x003", "a"), ("x003", "x009", "x031"))
+        counted(unit, *wanted) for wanted in (("y001", "a"), ("x003", "a"), ("x003", "x009", "x031"))
     )
     assert (none, one, three) == ([], ["x003"], ["x003", "x009", "x031"])
     if kept == "nothing":
@@ -368,9 +383,9 @@ def test_row_groups_without_the_keys_are_not_read(golden: Golden, tmp_path: Path
     else:
         assert footer < few < most
     if kept == "filter and ranges":
-        assert counted(unit, storage, "x002a") == ([], footer), "between the ends of a row group"
+        assert counted(unit, "x002a") == ([], footer), "between the ends of a row group"
 
 
 def test_a_unit_without_a_file_has_no_keys(golden: Golden, tmp_path: Path) -> None:
-    (unit, *_) = key_units(golden("9", "mdt_disabled").table, tmp_path, SeenEngine())
+    (unit, *_) = key_units(golden("9", "mdt_disabled").table, tmp_path)
     assert list(produce_keys(replace(unit, base_file=None), TaskAttempt(0, 1, 0))) == []
