@@ -16,7 +16,8 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
 from hudi_core.model.names import IS_DELETED, META_FIELDS, PARTITION_PATH, RECORD_KEY
 from hudi_core.services.source.files import RowsFrom
-from hudi_core.services.write import shard_files, tag, upsert
+from hudi_core.services.source.staged_rows import STAGED
+from hudi_core.services.write import route, shard_files, tag, upsert
 from hudi_core.services.write.job import WriteJob
 from hudi_core.services.write.plan import RowsWork
 from hudi_core.services.write.verb import run_write
@@ -52,7 +53,7 @@ def write(
     """Ours, on a local table; tasks write under the same plan of faults."""
     work = RowsWork(operation.upper(), token=token, rows_from=RowsFrom(str(given)))
     storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
-    with nullcontext() if plan is None else tasks_under(plan, shard_files, tag, upsert):
+    with nullcontext() if plan is None else tasks_under(plan, route, shard_files, tag, upsert):
         context = open_context(table, {**OPTIONS, **(options or {})}, storage)
         return run_write(context, work, WriteJob, engine or LocalEngine(1), owner or an_owner(), dry_run=dry_run)
 
@@ -120,6 +121,11 @@ def base_files(table: Path, *partitions: str) -> list[Path]:
     context = open_context(table)
     view = context.view(context.active.load())
     return [table / base.path for name in partitions or view.partitions() for base in view.latest_base_files(name)]
+
+
+def staged(table: Path) -> list[Path]:
+    """The files of tagged rows, and of the rows of queries."""
+    return [path for path in (table / STAGED).rglob("*") if path.is_file()]
 
 
 def of_id(row: Row) -> Place:
@@ -207,7 +213,7 @@ class Model:
             if RECORD_KEY in read.schema.names:
                 keys = zip(read.column(PARTITION_PATH).to_pylist(), read.column(RECORD_KEY).to_pylist(), strict=True)
                 doubled = {place for place, count in Counter(keys).items() if count > 1}
-                assert len(doubled) <= len(self.twice), f"keys with two rows: {sorted(doubled)[:5]}"
+                assert doubled <= self.twice, f"keys with two rows: {sorted(doubled - self.twice)[:5]}"
             names = own_columns(read).schema.names
             found = Counter(_text(row, names) for row in read.to_pylist())
             due = Counter(_text(row, names) for rows in self.rows.values() for row in rows)

@@ -20,7 +20,7 @@ from hudi_core.verbs.batch import BatchRequest, JobRequest, run_job
 from hudi_core.verbs.metadata import MetadataUpdateRequest
 from hudi_core.verbs.request import RESULTS, Request
 from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.write import InsertOverwriteRequest
+from hudi_core.verbs.write import InsertOverwriteRequest, WriteRequest
 from hudi_health.verbs import PROBE_RESULTS, DoctorRequest, ProbeStoreRequest
 from hudi_spark import engine
 from hudi_spark import job as job_module
@@ -259,6 +259,8 @@ def test_the_sessions_zone_is_an_option_of_the_run(
         (InsertOverwriteRequest("t", source="rows.parquet"), True),
         (InsertOverwriteRequest("t", query="SELECT 1"), False),
         (InsertOverwriteRequest("t", dataframe="rows:of"), False),
+        (WriteRequest("t", operation="upsert", source="rows.parquet"), True),
+        (WriteRequest("t", operation="upsert", query="SELECT 1"), False),
         (BatchRequest((RunRequest("t", "clean"), RunRequest("u", "clean"))), True),
         (BatchRequest((RunRequest("t", "clean"), InsertOverwriteRequest("u", query="SELECT 1"))), False),
     ],

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from hudi_core.config.rows_config import MERGE_FUNCTION, USE_RECORD_POSITIONS
+from hudi_core.config.rows_config import MERGE_FUNCTION, USE_RECORD_POSITIONS, WRITERS_PAYLOAD
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.names import IS_DELETED, OPERATION, RECORD_KEY
@@ -253,8 +253,9 @@ class MergePolicy:
 
     @staticmethod
     def for_table(config: TableConfig, options: Mapping[str, str] | None = None) -> MergePolicy:
-        """Returns the policy of a table. `options` may hold `airflow_hudi.merge.function` and
-        `hoodie.payload.delete.*`, which Hudi keeps in no properties before table version 9. Raises UnsupportedError
+        """Returns the policy of a table. `options` may hold `airflow_hudi.merge.function`, and what Hudi
+        keeps in no properties: `hoodie.payload.delete.*` before table version 9, and in a copy-on-write table of 0.15
+        the payload class. Raises UnsupportedError
         naming a payload class or merge strategy that this engine does not implement, ConfigError for properties that
         contradict each other.
         """
@@ -272,7 +273,9 @@ class MergePolicy:
 
 
 def _by_payload_class(bare: MergePolicy, config: TableConfig, settings: Mapping[str, str]) -> MergePolicy:
-    payload = payload_of(config.payload_class, config.ordering_fields, default=Payload.LATEST, path=config.path)
+    # Hudi 0.15 keeps no payload class in the properties of a copy-on-write table: its writers have it as an option.
+    name = config.payload_class or WRITERS_PAYLOAD.read(settings)
+    payload = payload_of(name, config.ordering_fields, default=Payload.LATEST, path=config.path)
     fill, marker = FILL_OF.get(payload, Fill.NOTHING), MARKER_OF.get(payload)
     marks = delete_marks(settings, payload, hudi_1=False, path=config.path)
     return replace(bare, payload=payload, fill=fill, fill_marker=marker, delete_marks=marks)

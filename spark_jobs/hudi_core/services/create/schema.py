@@ -1,5 +1,6 @@
-"""The schema of a new table: an Avro schema of the user, or that which Spark's writers give rows like a Parquet file's
-(SchemaConverters.toAvroType). `services/source/schema` says which names and types a table can have.
+"""The schema of a new table: that which Spark's writers give rows of its columns (SchemaConverters.toAvroType), since
+releases of Hudi compare schemas by their names. The columns are those of an Avro schema of the user, or of a Parquet
+file. `services/source/schema` says which names and types a table can have.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from hudi_core.config.new_table import NewTable
 from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.names import META_FIELDS
 from hudi_core.services.source.files import find_source
-from hudi_core.services.source.schema import check_column, check_names, evolve
+from hudi_core.services.source.schema import check_column, check_names, evolve, spark_fields
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.registry import open_storage
 
@@ -39,18 +40,19 @@ def schema_like(table: NewTable, address: str, storage_options: Mapping[str, str
 
 
 def schema_given(table: NewTable, schema: str, storage_options: Mapping[str, str]) -> AvroSchema:
-    """Returns the Avro schema in a file, or in `schema` itself, which then begins with a brace. Raises ConfigError for
-    what is no schema of a record, and for names that Avro or Spark do not allow; UnsupportedError for types that Spark
-    or the table's Hudi do not have; StorageNotFoundError.
+    """Returns the schema of a table with the columns of the Avro schema in a file, or in `schema` itself, which then
+    begins with a brace. Columns that may not be null stay so. Raises ConfigError for what is no schema of a record, and
+    for names that Avro or Spark do not allow; UnsupportedError for types that Spark or the table's Hudi do not have;
+    StorageNotFoundError.
     """
     is_inline = schema.lstrip().startswith("{")
     path = _INLINE if is_inline else schema
-    found = _parsed(schema if is_inline else _text_in(schema, storage_options), path)
-    columns = arrow_schema(found, path=path)
+    columns = arrow_schema(_parsed(schema if is_inline else _text_in(schema, storage_options), path), path=path)
     check_names(columns, path=path)
     for column in columns:
         check_column(column, table.table_version, path=path)
-    return found
+    record = _record(table)
+    return {**record, "fields": spark_fields(record, columns, path=path)}
 
 
 def _record(table: NewTable) -> AvroSchema:

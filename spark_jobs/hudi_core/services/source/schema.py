@@ -192,14 +192,8 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], ve
         if field.name in passed:
             continue
         if field.name not in known:
-            if field.name.lower() == OPERATION:
-                raise ConfigError(
-                    f"the source has the column {OPERATION}, by which rows of a change log are marked as deleted",
-                    path=path,
-                    remedy="leave the column out, and the rows that it deletes",
-                )
             check_column(field, version, path=path)
-            added.append(spark_field(field).with_nullable(True))
+            added.append(field.with_nullable(True))
             continue
         known_type = known[field.name]
         name = None if fits(field.type, known_type) else _WIDER.get(known_type, {}).get(field.type)
@@ -207,18 +201,42 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], ve
             widened.append(field.name)
             wider[field.name] = name
     fields = [_widened(entry, wider.get(entry["name"])) for entry in table["fields"]]
-    namespace = ".".join(filter(None, (table.get("namespace"), table["name"])))
-    new = avro_schema(pa.schema(added), path=path)["fields"]
-    fields += [{**entry, "type": _named(entry["type"], entry["name"], namespace)} for entry in new]
-    schema = {**table, "fields": fields}
+    schema = {**table, "fields": [*fields, *spark_fields(table, added, path=path)]}
     check_bounds(schema, path=path)  # this engine reads no schema with more columns
     return Evolution(schema, tuple(field.name for field in added), tuple(widened))
 
 
-def check_column(field: pa.Field, version: int, *, path: str) -> None:
-    """Raises ConfigError for a name that Avro does not allow, of the column or within it; UnsupportedError for a type
-    that Spark, or the Hudi of the table version, does not have.
+def spark_fields(record: AvroSchema, columns: Iterable[pa.Field], *, path: str) -> list[dict[str, Any]]:
+    """Returns the Avro fields that Spark's writers give further columns of a record. What is within a column may be
+    null, as in all that Spark reads of Parquet files. Raises UnsupportedError for a type that Avro does not have.
     """
+    namespace = ".".join(filter(None, (record.get("namespace"), record["name"])))
+    given = pa.schema([field.with_type(_null_within(field.type)) for field in map(spark_field, columns)])
+    fields = avro_schema(given, path=path)["fields"]
+    return [{**entry, "type": _named(entry["type"], entry["name"], namespace)} for entry in fields]
+
+
+def _null_within(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        inner = (kind.field(at) for at in range(kind.num_fields))
+        return pa.struct([field.with_type(_null_within(field.type)).with_nullable(True) for field in inner])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, kind.item_field.with_type(_null_within(kind.item_type)).with_nullable(True))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_null_within(kind.value_type)).with_nullable(True))
+    return kind
+
+
+def check_column(field: pa.Field, version: int, *, path: str) -> None:
+    """Raises ConfigError for a name that Avro does not allow, of the column or within it, and for the column of Flink's
+    change logs; UnsupportedError for a type that Spark, or the Hudi of the table version, does not have.
+    """
+    if field.name.lower() == OPERATION:
+        raise ConfigError(
+            f"the source has the column {OPERATION}, by which rows of a change log are marked as deleted",
+            path=path,
+            remedy="leave the column out, and the rows that it deletes",
+        )
     _check_name(field.name, field.name, path)
     _check_type(field.type, field.name, version, path)
 

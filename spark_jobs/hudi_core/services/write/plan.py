@@ -229,9 +229,9 @@ def _small_shares(
         partition = item.file_group.partition
         count, start = new.get(partition, 0), _end(shares.get(partition, ()))
         is_small = item.size < min(limit, full) and not item.log_files and item.file_group not in planned
-        if not count or not is_small or start >= FRACTIONS:
-            continue
         room = int((full - item.size) / max(1.0, row_bytes))
+        if not count or not is_small or start >= FRACTIONS or room < 1:
+            continue
         end = min(FRACTIONS, start + -(-FRACTIONS * room // count))
         shares.setdefault(partition, []).append((number, end))
     return {name: tuple(of_partition) for name, of_partition in shares.items()}
@@ -280,16 +280,18 @@ def check_no_plans(context: TableContext, timeline: Timeline, groups: Groups) ->
 
 def check_not_changed(context: TableContext, now: Timeline, instant: str, groups: Groups, known: Set[str]) -> None:
     """Raises ConflictError where a commit that is not `known` changed a file group of the write: its rows would be lost
-    behind the new base file (apache/hudi#19763), or ours in a group that was replaced, or in layout 1 compacted; or
-    where it made a bucket that the write makes (apache/hudi#7838). Also raises it where a known commit was rolled back.
+    behind the new base file (apache/hudi#19763), or ours in a group that was replaced, or that got a base file in
+    layout 1, by a compaction or by rows that filled it; or where it made a bucket that the write makes
+    (apache/hudi#7838). Also raises it where a known commit was rolled back.
     """
     for item in now.commits():
         if item.requested_time in known:
             continue
         metadata = context.active.read_commit(item)
-        written = {FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.write_stats()}
-        replaced = {*metadata.replaced_file_groups()}
-        hiding = replaced | written if metadata.compacted and context.active.layout == 1 else replaced
+        files = [(FileGroupId(stat.partition_path, stat.file_id), stat) for stat in metadata.write_stats()]
+        written, replaced = {group for group, _ in files}, {*metadata.replaced_file_groups()}
+        based = {group for group, stat in files if stat.log_version is None}
+        hiding = replaced | based if context.active.layout == 1 else replaced
         changed = (written | replaced) & groups.merged | hiding & groups.appended.keys()
         if groups.new_buckets:
             changed |= {group for group in written if bucket_place(group) in groups.new_buckets}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.codec.hashing import group_indexes
+from hudi_core.codec.hashing import string_hashes
 from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
@@ -26,6 +26,8 @@ from hudi_core.storage.arrow_store import open_data_storage
 
 _UNIT: Final = "unit of a write"
 _SHARD: Final = "_airflow_hudi_shard"
+_MIX: Final = np.uint32(2_654_435_769)
+"""Spreads the hashes of keys that differ in their last digits: these are close to each other (Knuth, volume 3, 6.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def _with_groups(unit: RouteUnit) -> Iterator[pa.RecordBatch]:
     try:
         with storage.open_input(path) as file, pa.ipc.open_stream(file) as stream:
             yield from stream
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:  # of a decompressor; the storage has errors of its own
         raise ExecutionError(f"tagged rows of a write were not read: {error!r}", path=path) from error
 
 
@@ -102,7 +104,14 @@ def _small_groups(rows: pa.Table, paths: pa.Array, routes: Routes) -> NDArray[np
             continue
         keys = rows.column(RECORD_KEY).combine_chunks().take(pa.array(places))
         numbers, ends = (np.array(values) for values in zip(*shares, strict=True))
-        share = np.searchsorted(ends, group_indexes(keys, FRACTIONS), side="right")
+        share = np.searchsorted(ends, _fractions(keys), side="right")
         taken = share < len(numbers)
         groups[places[taken]] = numbers[share[taken]]
     return groups
+
+
+def _fractions(keys: pa.Array) -> NDArray[np.uint64]:
+    """Returns for each key one of FRACTIONS parts, which get about equal shares also of numbered keys."""
+    mixed: NDArray[np.uint32] = string_hashes(keys).view(np.uint32) * _MIX
+    fractions: NDArray[np.uint64] = mixed.astype(np.uint64) * np.uint64(FRACTIONS) >> np.uint64(32)
+    return fractions

@@ -208,7 +208,7 @@ def test_only_an_address_can_be_waited_for() -> None:
 def test_what_is_written_needs_no_source(golden: Golden, submitted: Path, tmp_path: Path, case: str) -> None:
     """Before, it is waited for in the triggerer; an overwrite by the same name is other work."""
     table = golden("9", case).table
-    given = {"source": f"{tmp_path}/source", "token": "a", "wait_for_source": "2h"}
+    given: dict[str, Any] = {"source": f"{tmp_path}/source", "token": "a", "wait_for_source": "2h"}
     write = made(table, "bulk_insert", **given)
     with pytest.raises(TaskDeferred) as deferred:
         write.execute(of_interval())

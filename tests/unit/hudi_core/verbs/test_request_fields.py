@@ -47,6 +47,10 @@ OWN_FIELDS = {
         *("whole_table", "partitions", "token", "dry_run"),
     },
     "delete_partition": {"partitions", "token", "dry_run"},
+    "write": {
+        *("source", "query", "dataframe", "dataframe_args", "where"),
+        *("operation", "token", "dry_run"),
+    },
 }
 
 
@@ -58,7 +62,7 @@ def test_a_verb_has_the_fields_that_it_uses() -> None:
 
 @pytest.mark.parametrize("cls", CLASSES.values())
 def test_requests_are_frozen_and_have_slots(cls: type[Request]) -> None:
-    required: dict[str, Any] = {"service": "clean", "instant": "1", "source": "/rows"}
+    required: dict[str, Any] = {"service": "clean", "instant": "1", "source": "/rows", "operation": "upsert"}
     if cls.verb == "delete_partition":
         required = {"partitions": ("p",)}
     request: Any = cls("/t", **{name: required[name] for name in OWN_FIELDS[cls.verb] & required.keys()})

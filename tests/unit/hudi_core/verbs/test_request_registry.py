@@ -18,7 +18,7 @@ from hudi_core.verbs.metadata import MetadataDropRequest
 from hudi_core.verbs.registry import VERBS
 from hudi_core.verbs.request import Request, check_names, parse_request, verb_class
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
-from hudi_core.verbs.write import DeletePartitionRequest, InsertOverwriteRequest
+from hudi_core.verbs.write import OPERATIONS, DeletePartitionRequest, InsertOverwriteRequest
 from hudi_health.verbs import MetadataValidateRequest
 
 CLASSES = [verb_class(verb) for verb in VERBS]
@@ -61,6 +61,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "dataframe": st.sampled_from(["", "jobs.orders:of_day"]),
     "dataframe_args": st.dictionaries(st.sampled_from(["day", "city"]), st.text(max_size=10)),
     "whole_table": st.booleans(),
+    "operation": st.sampled_from(OPERATIONS),
+    "where": st.sampled_from(["", "a = 1"]),
 }
 
 
@@ -78,6 +80,8 @@ def requests(draw: st.DrawFn) -> Request:
         found["partitions"] = ("column_stats",)
     if issubclass(cls, InsertOverwriteRequest | DeletePartitionRequest):
         found["partitions"] = () if found.get("whole_table") else ("2024-01-01",)
+    if found.get("where"):
+        found |= {"operation": "delete", "source": "", "query": "", "dataframe": ""}
     if found.get("query") or found.get("dataframe"):
         found |= {"source": "", "dry_run": False}
     if found.get("query"):
@@ -116,6 +120,8 @@ CHANGED: dict[str, Any] = {
     "dataframe": "jobs:rows",
     "dataframe_args": {"day": "1"},
     "whole_table": True,
+    "operation": "upsert",
+    "where": "a = 1",
 }
 """A value other than the default of each field that only some verbs have."""
 

@@ -109,8 +109,9 @@ def test_a_session_is_asked_for_what_only_spark_has(golden: Golden, tmp_path: Pa
     found = by_files.extent(context, config)
     sizes = [path.stat().st_size for path in source.iterdir()]
     assert (found.units, found.size, found.for_spark) == (3, sum(sizes), None)
-    for given in ({"query": "SELECT 1"}, {"dataframe": "a:b"}):
-        request = WriteRequest(str(table), operation="delete", **given)
+    for name, value in (("query", "SELECT 1"), ("dataframe", "a:b")):
+        given: dict[str, Any] = {"operation": "delete", name: value}
+        request = WriteRequest(str(table), **given)
         assert request.asks_session
         assert request.extent(context, config).for_spark
 

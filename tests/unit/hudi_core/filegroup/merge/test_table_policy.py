@@ -59,6 +59,15 @@ def test_payload_classes_of_version_6(payload: Payload) -> None:
     assert from_text(MergePolicy, to_text(policy)) == policy
 
 
+def test_the_writers_payload_class_counts_where_the_properties_of_version_6_have_none() -> None:
+    options = {"hoodie.datasource.write.payload.class": Payload.DEFAULT.value}
+    assert MergePolicy.for_table(config(**{PAYLOAD: None}), options).payload is Payload.DEFAULT
+    assert MergePolicy.for_table(config(**{PAYLOAD: None})).payload is Payload.LATEST
+    assert MergePolicy.for_table(config(**{PAYLOAD: Payload.LATEST.value}), options).payload is Payload.LATEST
+    with pytest.raises(UnsupportedError, match=r"com\.example\.Own"):
+        MergePolicy.for_table(config(), {"hoodie.datasource.write.payload.class": "com.example.Own"})
+
+
 def test_what_is_left_when_the_properties_say_nothing() -> None:
     policy = MergePolicy.for_table(config())
     assert policy == MergePolicy(("_hoodie_record_key",), ("ts",), delete_marks=(FLAG, OPERATION_0_15))

@@ -12,9 +12,8 @@ from hudi_core.config.table_config import update_properties
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.services.source.count import counted_rows
-from hudi_core.services.source.files import Source
+from hudi_core.services.source.files import RowsFrom, Source
 from hudi_core.services.write.plan import RowsWork, WritePlan, plan_write
-from hudi_core.services.write.work import RowsFrom
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.instant import Action
@@ -165,7 +164,8 @@ def test_the_slices_are_those_of_the_partitions_of_the_rows(golden: Golden, tmp_
     first, *_ = view.partitions()
     given = put_source(like(rows, {"dt": first}, {"dt": "2031-01-01"}), tmp_path)
     plan = planned(table, "upsert", given)
-    assert (plan.partitions, plan.new_partitions) == ((first, "2031-01-01"), {"2031-01-01"})
+    assert plan.partitions == (first, "2031-01-01")
+    assert plan.new_partitions == {"2031-01-01"}
     assert plan.slices == tuple(view.latest_merged_slices(first))
     assert plan.log_instants == tuple(item.base_instant for item in plan.slices)
     assert plan.known == timeline.commits().requested_times
