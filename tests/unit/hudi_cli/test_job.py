@@ -16,10 +16,11 @@ import pytest
 
 from hudi_cli.job import run_call
 from hudi_core.config.engine_config import Mode
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, StorageError
 from hudi_core.request.results import Result
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest, JobRequest
+from hudi_core.verbs.create import CreateRequest
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
 from hudi_health.verbs import DoctorRequest, ProbeStoreRequest
 from hudi_submit.local_process import LocalCall
@@ -38,7 +39,7 @@ def call(request: JobRequest, mode: str = "auto", **more: Any) -> bytes:
 
 
 def outcome(request: JobRequest, mode: Mode) -> Result:
-    assert isinstance(request, RunRequest | ScheduleRequest | DoctorRequest | ProbeStoreRequest)
+    assert isinstance(request, RunRequest | ScheduleRequest | DoctorRequest | ProbeStoreRequest | CreateRequest)
     return run_call(LocalCall(request, mode, {}), request)
 
 
@@ -165,6 +166,40 @@ def test_what_only_spark_knows_is_left_to_it(golden: Golden, tmp_path: Path) -> 
         assert "cannot be opened here" in outcome(elsewhere, mode).to_json()["submit"]
         assert "cannot be opened here" in outcome(RunRequest("nothing://a/b", "compaction"), mode).to_json()["submit"]
     assert outcome(elsewhere, Mode.LOCAL).exit_code == 2
+
+
+def new_table(table: Path | str, **given: Any) -> CreateRequest:
+    schema = json.dumps({"type": "record", "name": "Trip", "fields": [{"name": "id", "type": "string"}]})
+    least = {"schema": schema, "table_name": "trips", "table_version": 9, "record_key": ("id",)}
+    return CreateRequest(str(table), **{**least, **given})  # type: ignore[arg-type]
+
+
+def test_a_table_is_created_beside_the_task(tmp_path: Path) -> None:
+    table = tmp_path / "trips"
+    assert outcome(new_table(table), Mode.LOOK).left == "there is work"
+    assert not table.exists()
+    for mode in (Mode.AUTO, Mode.LOCAL, Mode.LOOK):
+        found = outcome(new_table(table), mode)
+        assert (found.left, found.exit_code, (found.document or {})["created"]) == (None, 0, mode is Mode.AUTO)
+        other = outcome(new_table(table, table_type="mor"), mode)
+        assert (other.exit_code, "there is another table" in other.to_json()["error"]["message"]) == (2, True)
+
+
+def test_a_folder_may_be_on_the_clusters_machines_alone(tmp_path: Path) -> None:
+    elsewhere = new_table(tmp_path / "not" / "here")
+    assert outcome(elsewhere, Mode.AUTO).left == "the folder around the table is not here"
+    assert outcome(elsewhere, Mode.LOOK).left == "there is work"
+    assert not (tmp_path / "not").exists()
+    of_no_storage = new_table("nothing://a/b")
+    assert outcome(of_no_storage, Mode.AUTO).exit_code == outcome(of_no_storage, Mode.LOOK).exit_code == 2
+
+
+def test_a_look_at_a_storage_that_fails_is_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> Result:
+        raise StorageError("the network is down")
+
+    monkeypatch.setattr(CreateRequest, "nothing_on_storage", fails)
+    assert "the network is down" in str(outcome(new_table(tmp_path), Mode.LOOK).left)
 
 
 @pytest.mark.parametrize("mode", list(Mode))

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Final
 from uuid import uuid4
 
 from hudi_core.codec.avro.schema import AvroSchema
@@ -52,6 +53,7 @@ from hudi_core.services.write.route import RouteUnit, produce_routed
 from hudi_core.services.write.shard_files import RowsTarget
 from hudi_core.services.write.tag import KEYS_PER_SHARD, KeysUnit, Tagged, TagTarget, produce_keys, tag_shard
 from hudi_core.services.write.upsert import Upserted, UpsertTarget, write_routed
+from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.commit import Operation, encode_inflight, to_come
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
 from hudi_core.timeline.actions.write_stats import WriteStat
@@ -62,6 +64,8 @@ from hudi_core.view.file_group import DataFile, FileSlice, slice_of_base
 
 log = logging.getLogger(__name__)
 
+_TAGGED: Final = f"{STAGED}/write-"
+"""Begins the name of a folder of tagged rows, which ends with the instant."""
 _ROW_BYTES = 16
 """A base file has no more rows than bytes divided by this, as a guess for the number of shards."""
 
@@ -78,7 +82,7 @@ class WriteJob(RewriteJob[WritePlan]):
         self.action = self.conflicts_as = work.action(run.context)
         self._work = work
         self._groups = Groups()
-        self._staged = f"{STAGED}/{uuid4().hex}"
+        self._staged = f"{_TAGGED}{run.instant}"
         self._tagged: list[Tagged] | None = None
 
     def plan(self, timeline: Timeline) -> WritePlan:
@@ -104,6 +108,7 @@ class WriteJob(RewriteJob[WritePlan]):
         held.check()
         if held.epoch > 1:
             forget_staged(self.storage, self.instant, up_to=held.epoch)
+        self._forget_tagged()
         timeline, rows = self.active.load(), self._rows()
         if rows.rows.combines or rows.rows.buckets is not None:
             self._tagged = self._tag(plan, rows, held)
@@ -190,6 +195,17 @@ class WriteJob(RewriteJob[WritePlan]):
         self.storage.delete_folder(self._staged)
         super().abandon(plan, held, error)
 
+    def _forget_tagged(self) -> None:
+        """Deletes the tagged rows of writes that died: their instants are no longer pending."""
+        folders = [path for path in self.storage.list_folders(STAGED) if path.startswith(_TAGGED)]
+        if not folders:
+            return
+        look_again(self.storage)  # another write requests its instant before it stages rows
+        pending = {f"{_TAGGED}{item.requested_time}" for item in self.active.load().pending()}
+        for path in folders:
+            if path not in pending:
+                self.storage.delete_folder(path)
+
     def _rows(self) -> CountedRows:
         rows = self._work.rows
         if rows is None:
@@ -253,6 +269,7 @@ class WriteJob(RewriteJob[WritePlan]):
     def _write(self, plan: WritePlan, rows: CountedRows, attempt: Attempt, held: Claim) -> list[Upserted]:
         context, routes = self.context, self._routes
         if not routes.shards:
+            self.storage.delete_folder(self._staged)
             return []
         uri, options = context.uri, dict(context.storage_options)
         units = [

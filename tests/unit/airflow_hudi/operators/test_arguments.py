@@ -53,7 +53,7 @@ def test_all_of_them_are_there() -> None:
         "Rollback",
         "Savepoint",
     }
-    writes = {"DeletePartition", "InsertOverwrite", "Write"}
+    writes = {"CreateTable", "DeletePartition", "InsertOverwrite", "Write"}
     names = services | writes | {"Alert", "Doctor", "ProbeStore", "TableServices", "Takeover", "Unschedule"}
     assert {operator.__name__ for operator in operators()} == {f"Hudi{name}Operator" for name in names}
 

@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.operators.alert import HudiAlertOperator
 from airflow_hudi.operators.archive import HudiArchiveOperator
+from airflow_hudi.operators.create import HudiCreateTableOperator
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
 from airflow_hudi.operators.metadata import HudiMetadataOperator
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator, HudiInsertOverwriteOperator
@@ -60,6 +61,12 @@ def commits(table: Path) -> list[str]:
     return [item.requested_time for item in HudiTable.open(str(table)).timeline().commits()]
 
 
+def like_a_golden_table(table: Path) -> dict[str, Any]:
+    """A new table beside it."""
+    named = {"table": str(table.parent / "new"), "table_name": "new", "table_version": 9, "record_key": "id"}
+    return {**named, "like": str(min(table.glob("*/*.parquet")))}
+
+
 WORK: list[tuple[str, str, Any, Callable[[Path], dict[str, Any]]]] = [
     ("compaction", "mor_compaction_requested", HudiCompactionOperator, lambda _: {}),
     ("log_compaction", "log_compaction_requested", HudiLogCompactionOperator, lambda _: {}),
@@ -74,6 +81,7 @@ WORK: list[tuple[str, str, Any, Callable[[Path], dict[str, Any]]]] = [
     ("validate", "mor_basic", HudiMetadataOperator, lambda _: {"verb": "validate"}),
     ("doctor", "mor_basic", HudiDoctorOperator, lambda _: {"fail_on": None}),
     ("probe", "mor_basic", HudiProbeStoreOperator, lambda _: {"writers": 2, "rounds": 1}),
+    ("create table", "mor_basic", HudiCreateTableOperator, like_a_golden_table),
     ("restore", "mor_basic", HudiRestoreOperator, lambda table: {"instant": commits(table)[0]}),
     ("savepoint", "mor_basic", HudiSavepointOperator, lambda _: {}),
     ("takeover", "compaction_inflight", HudiTakeoverOperator, pending),
@@ -113,7 +121,7 @@ def test_work_is_done_beside_the_task(
     result = task.execute(context(Store()))
     assert requests(submitted) == []
     (done,) = [item.result for item in task._job.result.items] if name == "table services" else [task._job.result]
-    assert (done.engine, result.get("reason")) == (None if name == "probe" else "local", None)
+    assert (done.engine, result.get("reason")) == (None if name in ("probe", "create table") else "local", None)
 
 
 @pytest.mark.parametrize("where", ["connection", "configuration"])

@@ -42,6 +42,10 @@ OWN_FIELDS = {
     "metadata_update": {"partitions"},
     "metadata_validate": set(),
     "probe_store": {"writers", "rounds"},
+    "create": {
+        *("schema", "like", "table_name", "table_type", "table_version", "record_key", "partition_by", "ordering"),
+        *("merge_mode", "hive_style", "key_generator", "dry_run"),
+    },
     "insert_overwrite": {
         *("source", "query", "dataframe", "dataframe_args"),
         *("whole_table", "partitions", "token", "dry_run"),
@@ -65,6 +69,8 @@ def test_requests_are_frozen_and_have_slots(cls: type[Request]) -> None:
     required: dict[str, Any] = {"service": "clean", "instant": "1", "source": "/rows", "operation": "upsert"}
     if cls.verb == "delete_partition":
         required = {"partitions": ("p",)}
+    if cls.verb == "create":
+        required = {"schema": "trips.avsc", "table_name": "trips", "table_version": 9, "record_key": ("id",)}
     request: Any = cls("/t", **{name: required[name] for name in OWN_FIELDS[cls.verb] & required.keys()})
     assert not hasattr(request, "__dict__")
     with pytest.raises(FrozenInstanceError):
@@ -126,8 +132,9 @@ def test_only_some_requests_need_executors(request_: Request, needs: bool) -> No
     assert request_.needs_executors is needs
 
 
-def test_only_a_probe_needs_no_table_and_leaves_its_result_beside_its_races() -> None:
-    assert [verb for verb, cls in CLASSES.items() if not cls.needs_table] == ["probe_store"]
+def test_only_a_probe_and_a_create_need_no_table_and_a_probe_leaves_its_result_beside_its_races() -> None:
+    assert {verb for verb, cls in CLASSES.items() if not cls.needs_table} == {"create", "probe_store"}
+    assert [verb for verb, cls in CLASSES.items() if cls.only_in_jobs] == ["probe_store"]
     assert ProbeStoreRequest("/t").results_folder.startswith(f"{FOLDER}/")
     assert DoctorRequest("/t").results_folder == RESULTS
 
