@@ -168,6 +168,13 @@ def cases(tables: Tables) -> list[Case]:
             {"table": tables.written, "source": str(tables.rows)},
             tasks={"overwrite": "success"},
         ),
+        Case("hudi_merge_day", state=NO_RUN),
+        Case(
+            "hudi_merge_day",
+            "rows",
+            {"table": tables.written, "source": str(tables.rows)},
+            tasks={"merge": "success"},
+        ),
         Case("hudi_delete_partition", state=NO_RUN),
         Case(
             "hudi_delete_partition",

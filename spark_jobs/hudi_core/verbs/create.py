@@ -55,7 +55,9 @@ class CreateRequest(Request):
         self._table()
 
     def nothing_on_storage(self, storage: Storage, storage_options: Mapping[str, str] | None = None) -> Result | None:
-        found = self._creation(storage, storage_options).find()
+        """Returns the table that is there, and what a dry run shows: it writes nothing, wherever it is done."""
+        creation = self._creation(storage, storage_options)
+        found = creation.run(dry_run=True) if self.dry_run else creation.find()
         return None if found is None else Result(document=found.to_dict())
 
     def run(self, work: Work) -> Result:

@@ -84,7 +84,8 @@ class _RowsRequest(_WriteRequest):
         _WriteRequest.check_fields(self)
         given = [name for name in self.rows_fields if getattr(self, name).strip()]
         if not given:
-            raise ConfigError(f"{WHAT}: {self.verb} needs a source, a query or a dataframe", remedy="give one of them")
+            *others, last = self.rows_fields
+            raise ConfigError(f"{WHAT}: {self.verb} needs a {', '.join(others)} or {last}", remedy="give one of them")
         if len(given) > 1:
             raise ConfigError(f"{WHAT}: {' and '.join(given)} exclude each other", remedy="give one of them")
         if self.dataframe and _FUNCTION.fullmatch(self.dataframe) is None:
@@ -131,7 +132,11 @@ class WriteRequest(_RowsRequest):
             raise ConfigError(f"{WHAT}: {self.operation!r} is no operation of {self.verb}", remedy=remedy)
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
-        return Extent.of(context.slice_sizes(), config) if self.where else _RowsRequest.extent(self, context, config)
+        """Returns the extent of the rows. Where file groups of the table may be rewritten, that of the table."""
+        of_rows = Extent() if self.where else _RowsRequest.extent(self, context, config)
+        if of_rows.for_spark or self.operation.lower() in ("bulk_insert", "insert"):
+            return of_rows
+        return Extent.of(context.slice_sizes(), config)
 
     def _work(self) -> RowsWork:
         from hudi_core.services.write.plan import RowsWork

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.services.context import TableContext
 from hudi_core.services.write.work import Work
+from hudi_core.storage.overlapped import each_ahead
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY, requested_extra
-from hudi_core.timeline.instant import Instant, State
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim, is_decided, is_live
 
@@ -24,32 +28,34 @@ class Found:
 
 
 def find_token(context: TableContext, timeline: Timeline, work: Work, *, archived: bool = True) -> Found | None:
-    """Returns the newest instant with the token, on the timeline, then in the archive, among those of the action of
-    `work`. Raises CorruptFileError.
+    """Returns the newest write with the token of `work`, of whatever operation, on the timeline, then in the archive.
+    Raises CorruptFileError.
     """
-    token, action, active = work.token, work.action(context), context.active
+    token, active = work.token, context.active
     if token is None:
         return None
-    for item in reversed(timeline.of_actions(action).instants):
-        try:
-            if item.is_completed:
-                metadata = active.read_commit(item)
-                if metadata.extra_metadata.get(TOKEN_KEY) == token:
-                    return Found(item, metadata)
-                continue
-            path = active.path(item.requested_time, action, State.REQUESTED)
-            data = active.read_requested(item.requested_time, action)
-            if requested_extra(data, action, path=path).get(TOKEN_KEY) == token:
-                return Found(item)
-        except StorageNotFoundError:
-            continue  # rolled back or archived since the listing
+    writes = reversed(timeline.of_actions(*COMMIT_ACTIONS).instants)
+    for item, extra in each_ahead(context.storage, writes, partial(_extra, active)):
+        if extra.get(TOKEN_KEY) == token:
+            return Found(item, active.read_commit(item) if item.is_completed else None)
     if not archived:
         return None
     history = context.history()
-    for item, metadata in history.commits(history.timeline().of_actions(action)):
+    for item, metadata in history.commits(history.timeline().of_actions(*COMMIT_ACTIONS)):
         if metadata.extra_metadata.get(TOKEN_KEY) == token:
             return Found(item, metadata)
     return None
+
+
+def _extra(active: ActiveTimeline, item: Instant) -> Mapping[str, str | None]:
+    """Returns the extra metadata of a write; none of one that was rolled back or archived since the listing."""
+    try:
+        if item.is_completed:
+            return active.read_commit(item, stats=False).extra_metadata
+        path = active.path(item.requested_time, item.action, State.REQUESTED)
+        return requested_extra(active.read_requested(item.requested_time, item.action), item.action, path=path)
+    except StorageNotFoundError:
+        return {}
 
 
 def what_comes_first(context: TableContext, work: Work) -> str:

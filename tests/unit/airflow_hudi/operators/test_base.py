@@ -48,7 +48,7 @@ EAGER = {"hoodie.cleaner.policy.failed.writes": "EAGER"}
 ONE = {"hoodie.clean.commits.retained": "1"}
 
 
-def made(operator: Any, table: Path, **arguments: Any) -> Any:
+def made(operator: Any, table: Path, /, **arguments: Any) -> Any:
     named = "tables" if operator is HudiTableServicesOperator else "table"
     return operator(**{"task_id": "task", named: str(table), "hudi_conn_id": None, **arguments})
 

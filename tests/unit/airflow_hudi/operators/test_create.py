@@ -95,6 +95,7 @@ def test_a_dry_run_shows_the_table_and_its_schema(submitted: Path, tmp_path: Pat
     assert (shown["dry_run"], shown["created"], shown["reason"]) == (True, False, "a dry run")
     assert [field["name"] for field in shown["schema"]["fields"]] == shown["columns"]
     assert not (tmp_path / "trips").exists()
+    assert requests(submitted) == [], "it is done beside the task, whose result comes from any cluster"
 
 
 def test_arguments_may_be_rendered_and_options_say_the_rest(submitted: Path, tmp_path: Path) -> None:
@@ -152,7 +153,8 @@ def test_a_table_that_was_not_made_gets_no_result_file(
     submitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In cluster mode: else the next create would find a file in the folder."""
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://host:7077?deploy-mode=cluster")
+    cluster = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(cluster))
     real_job(monkeypatch)
     (tmp_path / "trips").mkdir()
     (tmp_path / "trips" / "rows.parquet").touch()

@@ -109,6 +109,9 @@ def test_a_look_at_no_table_reads_no_schema(tmp_path: Path) -> None:
 def test_a_dry_run_shows_the_table(tmp_path: Path) -> None:
     shown = create(tmp_path / "t", dry_run=True)
     assert (shown["created"], shown["reason"], shown["columns"]) == (False, "a dry run", ["id"])
+    looked = CreateRequest(str(tmp_path / "t"), **LEAST, dry_run=True).nothing_on_storage(LocalStorage(tmp_path / "t"))
+    assert looked is not None
+    assert looked.document == shown
     assert not (tmp_path / "t").exists()
     assert create(tmp_path / "t") == {**shown, "created": True, "reason": None}
 

@@ -104,11 +104,14 @@ def test_a_session_is_asked_for_what_only_spark_has(golden: Golden, tmp_path: Pa
     table = golden("9", "cow_basic").table
     source = put_source(own_rows(table, read_rows(table)), tmp_path, files=3)
     context, config = open_context(table), EngineConfig()
-    by_files = WriteRequest(str(table), operation="upsert", source=str(source))
-    assert not by_files.asks_session
-    found = by_files.extent(context, config)
     sizes = [path.stat().st_size for path in source.iterdir()]
-    assert (found.units, found.size, found.for_spark) == (3, sum(sizes), None)
+    of_table = list(context.slice_sizes())
+    for operation, due in (("insert", sizes), ("upsert", of_table), ("delete", of_table)):
+        by_files = WriteRequest(str(table), operation=operation, source=str(source))
+        assert not by_files.asks_session
+        found = by_files.extent(context, config)
+        assert (found.units, found.size, found.for_spark) == (len(due), sum(due), None)
+    assert WriteRequest(str(table), operation="delete", where="id = 'a'").extent(context, config).size == sum(of_table)
     for name, value in (("query", "SELECT 1"), ("dataframe", "a:b")):
         given: dict[str, Any] = {"operation": "delete", name: value}
         request = WriteRequest(str(table), **given)
