@@ -171,7 +171,7 @@ def test_what_only_spark_knows_is_left_to_it(golden: Golden, tmp_path: Path) -> 
 def new_table(table: Path | str, **given: Any) -> CreateRequest:
     schema = json.dumps({"type": "record", "name": "Trip", "fields": [{"name": "id", "type": "string"}]})
     least = {"schema": schema, "table_name": "trips", "table_version": 9, "record_key": ("id",)}
-    return CreateRequest(str(table), **{**least, **given})  # type: ignore[arg-type]
+    return CreateRequest(str(table), **{**least, **given})
 
 
 def test_a_table_is_created_beside_the_task(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.schema import AvroSchema, parse_schema
 from hudi_core.config.keys import ConfigKey, flag, one_of, optional
 from hudi_core.config.new_table import COMMIT_TIME, EVENT_TIME, NewTable, key_generator_class, key_generator_type
 from hudi_core.config.rows_config import (
@@ -37,6 +38,7 @@ from hudi_core.config.table_config import (
     PARTITION_FIELDS,
     PAYLOAD,
     POPULATE_META,
+    PROPERTIES,
     RECORD_KEYS,
     TABLE_TYPE,
     TIMELINE_FOLDER,
@@ -183,22 +185,39 @@ class Difference:
 
 def differences(there: Mapping[str, str], wanted: Mapping[str, str]) -> list[Difference]:
     """Returns by what a table differs from a new one. Properties that say nothing of its rows do not count: folders,
-    classes for catalogs, the version that it began with, its indexes. Nor do a database and a schema that only one of
-    the two has.
+    classes for catalogs, the version that it began with, its indexes. Nor does a database that only one of the two has.
     """
-    read = {name: reader(there) for name, reader in _COMPARED.items()}
-    new = {name: reader(wanted) for name, reader in _COMPARED.items()}
-    for name in (DATABASE.name, CREATE_SCHEMA):
-        if not read[name] or not new[name]:
-            read[name] = new[name] = ""
-    return [Difference(name, _shown(read[name]), _shown(new[name])) for name in _COMPARED if read[name] != new[name]]
+    pairs = [(name, reader(there), reader(wanted)) for name, reader in _COMPARED.items()]
+    found = [
+        Difference(name, _shown(one), _shown(other))
+        for name, one, other in pairs
+        if one != other and (name != DATABASE.name or (one and other))
+    ]
+    return found + _column_differences(there.get(CREATE_SCHEMA, ""), wanted[CREATE_SCHEMA])
+
+
+def _column_differences(there: str, wanted: str) -> list[Difference]:
+    """Returns a difference in columns, by name and type, where both have a schema. Spark SQL writes the schema anew,
+    with other names of records and other nulls, when a catalog gets the table (HoodieCatalogTable.initHoodieTable).
+    """
+    if not there:
+        return []
+    one, other = _columns(there), _columns(wanted)
+    differ = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    if not differ:
+        return []
+    shown = (", ".join(f"{name} {of[name]}" for name in differ if name in of) or "without them" for of in (one, other))
+    return [Difference(CREATE_SCHEMA, *shown)]
+
+
+def _columns(schema: str) -> dict[str, str]:
+    fields = arrow_schema(parse_schema(schema, path=PROPERTIES), path=PROPERTIES)
+    return {field.name: str(field.type).replace(" not null", "") for field in fields}
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(value)
-    if isinstance(value, dict):
-        return json.dumps(value, separators=(",", ":"))
     return _text(value) if isinstance(value, bool) else str(value or "")
 
 
@@ -209,14 +228,6 @@ def _kind(raw: Mapping[str, str]) -> str:
         return key_generator_type(name)
     except ValueError:
         return name
-
-
-def _schema(raw: Mapping[str, str]) -> Any:
-    text = raw.get(CREATE_SCHEMA, "")
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _read_by(key: ConfigKey[Any]) -> Callable[[Mapping[str, str]], Any]:
@@ -234,6 +245,5 @@ _COMPARED: Final[Mapping[str, Callable[[Mapping[str, str]], Any]]] = {
     },
     KEYGENERATOR_TYPE: _kind,
     **{key.name: _read_by(key) for key in (*_TIMES, HIVE_STYLE, *_FLAGS, _CHANGE_LOG_MODE, BASE_FORMAT, TIMEZONE)},
-    CREATE_SCHEMA: _schema,
 }
 """How each property that counts is read, with the default that it has where it is not set."""

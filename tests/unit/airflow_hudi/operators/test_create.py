@@ -108,7 +108,7 @@ def test_arguments_may_be_rendered_and_options_say_the_rest(submitted: Path, tmp
         table_name="",
         options={"hoodie.table.name": "rides", "hoodie.populate.meta.fields": False},
     )
-    create.table_version, create.hive_style = "8", "True"  # type: ignore[attr-defined]
+    vars(create).update(table_version="8", hive_style="True")
     properties = create.execute(context())["properties"]
     expected = {
         "hoodie.table.name": "rides",

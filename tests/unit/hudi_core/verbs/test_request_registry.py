@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import REQUEST_VERSION
 from hudi_core.request.services import SERVICES
+from hudi_core.verbs.create import CreateRequest
 from hudi_core.verbs.instants import RollbackRequest
 from hudi_core.verbs.metadata import MetadataDropRequest
 from hudi_core.verbs.registry import VERBS
@@ -59,10 +60,21 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "source": st.just("/rows.parquet"),
     "query": st.sampled_from(["", "SELECT 1"]),
     "dataframe": st.sampled_from(["", "jobs.orders:of_day"]),
-    "dataframe_args": st.dictionaries(st.sampled_from(["day", "city"]), st.text(max_size=10)),
+    "dataframe_args": st.dictionaries(st.sampled_from(["day", "city"]), st.text(TEXT, max_size=10)),
     "whole_table": st.booleans(),
     "operation": st.sampled_from(OPERATIONS),
     "where": st.sampled_from(["", "a = 1"]),
+    "schema": st.sampled_from(["", '{"type": "record"}', "trips.avsc"]),
+    "like": st.just("/rows.parquet"),
+    "table_name": st.sampled_from(["trips", "fares"]),
+    "table_type": st.sampled_from(["", "cow", "MERGE_ON_READ"]),
+    "table_version": st.sampled_from([6, 8, 9]),
+    "record_key": st.sampled_from([("id",), ("id", "sub")]),
+    "partition_by": st.sampled_from([(), ("day",), ("day:SIMPLE", "hour:TIMESTAMP")]),
+    "ordering": st.just(("ts",)),
+    "merge_mode": st.sampled_from(["", "COMMIT_TIME_ORDERING"]),
+    "hive_style": st.booleans(),
+    "key_generator": st.just(""),
 }
 
 
@@ -88,6 +100,8 @@ def requests(draw: st.DrawFn) -> Request:
         found["dataframe"] = ""
     if not found.get("dataframe"):
         found.pop("dataframe_args", None)
+    if found.get("schema"):
+        found["like"] = ""
     return cls(**found)
 
 
@@ -122,6 +136,17 @@ CHANGED: dict[str, Any] = {
     "whole_table": True,
     "operation": "upsert",
     "where": "a = 1",
+    "schema": "trips.avsc",
+    "like": "/rows.parquet",
+    "table_name": "trips",
+    "table_type": "mor",
+    "table_version": 9,
+    "record_key": ["id"],
+    "partition_by": ["day"],
+    "ordering": ["ts"],
+    "merge_mode": "COMMIT_TIME_ORDERING",
+    "hive_style": True,
+    "key_generator": "COMPLEX",
 }
 """A value other than the default of each field that only some verbs have."""
 
@@ -132,8 +157,12 @@ def test_a_field_of_another_verb_is_refused_by_name(request: Request, name: str)
     if name in document:
         del document[name]
         cls = next(cls for cls in CLASSES if name not in {item.name for item in fields(cls)})
-        needs = {RunRequest: {"service": "clean"}, ScheduleRequest: {"service": "clean"}}
-        needs[DeletePartitionRequest] = {"partitions": ("p",)}
+        needs: dict[type[Request], dict[str, Any]] = {
+            RunRequest: {"service": "clean"},
+            ScheduleRequest: {"service": "clean"},
+            DeletePartitionRequest: {"partitions": ("p",)},
+            CreateRequest: {"schema": "t.avsc", "table_name": "t", "table_version": 9, "record_key": ("id",)},
+        }
         document = json.loads(cls("/t", **needs.get(cls, {})).to_json())
     document[name] = CHANGED[name]
     with pytest.raises(ConfigError, match=f"{document['verb']} takes no {name}"):

@@ -11,7 +11,7 @@ import pytest
 from hudi_core.config.new_table import NewTable
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import CREATE_SCHEMA, TableConfig
-from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
 from hudi_core.services.create.properties import differences, new_properties
 from tests.support.golden_data import golden_cases, golden_root
 
@@ -55,8 +55,8 @@ def test_they_are_those_of_every_golden_table(version: str) -> None:
                 by_options(options)
             continue
         ours = by_options(options)
-        assert ours.pop(CREATE_SCHEMA) == json.dumps(SCHEMA, separators=(",", ":"))
-        assert ours == {key: text for key, text in theirs.items() if key not in LATER}, name
+        schema = {CREATE_SCHEMA: json.dumps(SCHEMA, separators=(",", ":"))}
+        assert ours == schema | {key: text for key, text in theirs.items() if key not in LATER}, name
         assert differences(theirs, ours) == [], name
         compared += 1
     assert compared > 60
@@ -159,14 +159,37 @@ def test_a_difference_is_named(given: dict[str, Any], options: dict[str, str], e
     assert expected in map(str, differences(there, wanted))
 
 
-def test_schemas_are_compared_as_json_where_both_have_one() -> None:
+def test_columns_are_compared_where_both_have_a_schema() -> None:
     there = new_properties(NewTable.of(LEAST, {}), {}, SCHEMA)
-    assert differences({**there, CREATE_SCHEMA: json.dumps(SCHEMA, indent=2)}, there) == []
     assert differences({key: text for key, text in there.items() if key != CREATE_SCHEMA}, there) == []
-    (found,) = differences({**there, CREATE_SCHEMA: json.dumps({**SCHEMA, "fields": []})}, there)
-    assert (found.name, json.loads(found.wanted)) == (CREATE_SCHEMA, SCHEMA)
-    (found,) = differences({**there, CREATE_SCHEMA: "damaged"}, there)
-    assert found.there == "damaged"
+
+    def found(*fields: tuple[str, Any]) -> list[str]:
+        columns = [{"name": name, "type": kind} for name, kind in fields]
+        schema = json.dumps({"type": "record", "name": "other", "fields": columns})
+        return [str(item) for item in differences({**there, CREATE_SCHEMA: schema}, there)]
+
+    assert found(("id", ["string", "null"])) == [], "as Spark SQL writes it when a catalog gets the table"
+    assert found(("id", "long")) == [f"{CREATE_SCHEMA} is id int64 there, and id string here"]
+    assert found(("qty", "int"), ("id", "string")) == [f"{CREATE_SCHEMA} is qty int32 there, and without them here"]
+    with pytest.raises(CorruptFileError, match="Avro schema"):
+        differences({**there, CREATE_SCHEMA: "damaged"}, there)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_table_that_spark_sql_made_has_the_columns_that_it_was_given(version: str) -> None:
+    """The order and the nulls of its schema are its own."""
+    theirs = stored(version, "empty_table_no_commits")
+    given = {
+        **LEAST,
+        "table_version": VERSIONS[version],
+        "table_name": theirs["hoodie.table.name"],
+        "partition_by": ("dt",),
+        "ordering": ("ts",),
+        "hive_style": True,
+    }
+    fields = [("dt", "string"), ("id", "string"), ("name", "string"), ("ts", "long")]
+    schema = {**SCHEMA, "fields": [{"name": name, "type": kind} for name, kind in fields]}
+    assert differences(theirs, new_properties(NewTable.of(given, {}), {}, schema)) == []
 
 
 def test_what_says_nothing_of_rows_is_not_compared() -> None:

@@ -133,14 +133,18 @@ def test_a_table_that_was_written_to_is_still_the_same(tmp_path: Path) -> None:
 def test_another_table_is_an_error_that_names_the_difference(tmp_path: Path) -> None:
     made(tmp_path / "trips")
     before = contents(tmp_path / "trips")
-    for given, message in (
+    others: list[tuple[dict[str, Any], str]] = [
         ({"table_name": "fares"}, "hoodie.table.name is trips there, and fares here"),
         ({"table_type": "mor"}, "hoodie.table.type is COPY_ON_WRITE there, and MERGE_ON_READ here"),
-        ({"schema": SCHEMA.replace('"fare"', '"price"')}, "hoodie.table.create.schema is {"),
-    ):
+        (
+            {"schema": SCHEMA.replace('"fare"', '"price"')},
+            "hoodie.table.create.schema is fare double there, and price double here",
+        ),
+    ]
+    for given, message in others:
         for act in (Creation.run, Creation.find):
             with pytest.raises(ConfigError, match=message) as caught:
-                act(creation(LocalStorage(tmp_path / "trips"), **given))  # type: ignore[operator]
+                act(creation(LocalStorage(tmp_path / "trips"), **given))
             assert caught.value.path == PROPERTIES
     assert contents(tmp_path / "trips") == before
 

@@ -38,8 +38,17 @@ def new_rows(rows: pa.Table, day: str, count: int = 9) -> pa.Table:
     return like(rows, *({"id": f"new {day} {number}", "dt": day} for number in range(count)))
 
 
-@pytest.mark.parametrize(("version", "case"), tiered(CASES, [("6", "bucket_index_mor"), ("9", "bucket_index_cow")]))
-@pytest.mark.parametrize("operation", ["bulk_insert", "insert", "upsert"])
+@pytest.mark.parametrize(
+    ("version", "case", "operation"),
+    tiered(
+        [(*case, operation) for case in CASES for operation in ("bulk_insert", "insert", "upsert")],
+        [
+            ("9", "bucket_index_cow", "bulk_insert"),
+            ("6", "bucket_index_cow", "insert"),
+            ("6", "bucket_index_mor", "upsert"),
+        ],
+    ),
+)
 def test_new_rows_go_to_the_file_groups_of_their_buckets(
     golden: Golden, tmp_path: Path, version: str, case: str, operation: str
 ) -> None:

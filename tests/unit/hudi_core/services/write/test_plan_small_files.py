@@ -179,7 +179,7 @@ def test_a_file_group_without_room_for_a_row_is_left_alone(golden: Golden, tmp_p
     model.check(table)
 
 
-@pytest.mark.parametrize("operation", ["bulk_insert", "insert", "upsert"])
+@pytest.mark.parametrize("operation", tiered(["bulk_insert", "insert", "upsert"], ["insert"]))
 def test_large_inserts_make_several_files(golden: Golden, tmp_path: Path, operation: str) -> None:
     """Of a new partition, and of one whose file groups have no room."""
     table = golden("9", "cow_basic").table

@@ -11,8 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.config.table_config import update_properties
+from hudi_core.errors import UnsupportedError
 from hudi_core.model.names import IS_DELETED, RECORD_KEY
 from hudi_core.services.write.upsert import GroupRows
+from hudi_core.storage.local import LocalStorage
 from tests.support.changed_tables import choose_payload, data_files, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import BUCKETS, WRITERS_OPTIONS, put_source, within
@@ -147,9 +150,18 @@ def test_all_rows_of_a_file_group_may_go_and_come_back(golden: Golden, tmp_path:
     model.check(table)
 
 
-@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
-@pytest.mark.parametrize("operation", ["bulk_insert", "insert", "upsert"])
-@pytest.mark.parametrize("options", [{}, APART])
+@pytest.mark.parametrize(
+    ("version", "operation", "options"),
+    tiered(
+        [
+            pytest.param(version, operation, options, id=f"{version}-{operation}-{name}")
+            for version in ("6", "8", "9")
+            for operation in ("bulk_insert", "insert", "upsert")
+            for name, options in (("fills", {}), ("apart", APART))
+        ],
+        ["6-upsert-fills", "9-upsert-apart", "9-insert-fills", "6-bulk_insert-apart"],
+    ),
+)
 def test_rows_that_are_marked_as_deleted(
     golden: Golden, tmp_path: Path, version: str, operation: str, options: dict[str, str]
 ) -> None:
@@ -205,12 +217,16 @@ def test_rows_that_stay_keep_their_commit_times(golden: Golden, tmp_path: Path, 
         assert path.is_file()
 
 
-@pytest.mark.parametrize("operation", ["insert", "upsert"])
 @pytest.mark.parametrize(
-    ("version", "case"),
+    ("version", "case", "operation"),
     tiered(
-        [(version, case) for version in ("6", "8", "9") for case in ("cow_basic", "mor_basic")],
-        [("6", "cow_basic"), ("9", "mor_basic")],
+        [
+            (version, case, operation)
+            for version in ("6", "8", "9")
+            for case in ("cow_basic", "mor_basic")
+            for operation in ("insert", "upsert")
+        ],
+        [("6", "cow_basic", "upsert"), ("9", "cow_basic", "insert"), ("9", "mor_basic", "upsert")],
     ),
 )
 def test_columns_come_and_get_wider(golden: Golden, tmp_path: Path, version: str, case: str, operation: str) -> None:
@@ -324,6 +340,40 @@ def test_values_of_all_types_come_as_they_were(golden: Golden, tmp_path: Path, v
     model.check(table)
 
 
+PARTIAL = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+
+
+@pytest.mark.parametrize(
+    ("version", "case"),
+    tiered(
+        [(version, case) for version in ("6", "8", "9") for case in ("cow_basic", "mor_basic")],
+        [("6", "cow_basic"), ("9", "mor_basic")],
+    ),
+)
+def test_rows_may_be_merged_field_by_field(golden: Golden, tmp_path: Path, version: str, case: str) -> None:
+    """Nulls leave the values that are there. Two rows with one key are refused: neither of them would stay."""
+    table = golden(version, case).table
+    if version == "9":
+        update_properties(LocalStorage(table), {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"})
+    else:
+        choose_payload(table, PARTIAL)
+    model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
+    newer = changed(rows.slice(0, 9), ts=lambda ts: ts + 1, qty=lambda qty: (qty or 0) + 1, name=None)
+    model.upsert(changed(rows.slice(0, 9), ts=lambda ts: ts + 1, qty=lambda qty: (qty or 0) + 1))
+    write(table, "upsert", put_source(newer, tmp_path))
+    model.check(table)
+    before = data_files(table)
+    with pytest.raises(UnsupportedError, match="rows of partition '2024-01-01' have the key of another row"):
+        write(table, "upsert", put_source(pa.concat_tables([newer, newer]), tmp_path, name="twice"))
+    assert data_files(table) == before
+    assert list(open_context(table).active.load().pending()) == []
+    model.delete(newer)
+    given = pa.concat_tables([newer, newer]).select(["dt", "id"])
+    write(table, "delete", put_source(given, tmp_path, name="gone"))
+    model.check(table)
+    assert_metadata_true(table)
+
+
 RANDOM = [
     ("6", "cow_basic", {}, {"event_time": False}),
     ("6", "bucket_index_cow", BUCKETS, {"event_time": False}),
@@ -341,14 +391,12 @@ RANDOM = [
 MORE = [{}, APART, {"hoodie.parquet.max.file.size": "30000"}, {"hoodie.parquet.small.file.limit": "40000"}]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    ("version", "case", "options", "rules"),
-    [
-        pytest.param(*given, id=f"{given[0]}-{given[1]}", marks=[] if number % 4 == 1 else [pytest.mark.conformance])
-        for number, given in enumerate(RANDOM)
-    ],
+    ("version", "case", "options", "rules", "seed"),
+    tiered(
+        [pytest.param(*given, seed, id=f"{given[0]}-{given[1]}-{seed}") for given in RANDOM for seed in range(6)],
+        ["6-bucket_index_cow-0", "8-payload_default-1", "9-payload_default_cow-2"],
+    ),
 )
 def test_random_writes_leave_what_a_model_has(
     golden: Golden, tmp_path: Path, version: str, case: str, options: dict[str, str], rules: dict[str, Any], seed: int
