@@ -178,7 +178,7 @@ class Model:
         deletes = bool(row.get(IS_DELETED))
         old = self.rows.get(place)
         if old is None:
-            if self.keeps_deletes and self._gone.get(place, 0) > (row[self.order or ""] or 0):
+            if self.keeps_deletes and place in self._gone and self._gone[place] > (row[self.order or ""] or 0):
                 return "lost"
             if not deletes:
                 self.rows[place] = [row]

@@ -29,7 +29,7 @@ from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, StagedShard, Workers, write_log_shard
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.commit import OVERWRITES, Operation
+from hudi_core.timeline.actions.commit import OVERWRITES, WRITES, Operation
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -62,7 +62,10 @@ class RowUpdates:
         """
         if not moves_rows(operation):
             return {}
-        others = self._other_partitions(instant, changes, data) if operation in OVERWRITES else None
+        is_write = operation in WRITES
+        others = None
+        if is_write or operation in OVERWRITES:
+            others = self._other_partitions(instant, changes, data, is_write=is_write)
         staged: dict[str, list[StagedLog]] = {}
         spared = 0
         # The record index comes first: where it keeps the place of a key, secondary indexes keep the pairs of the key.
@@ -99,20 +102,27 @@ class RowUpdates:
             produce_index_rows, units, partial(write_log_shard, shards), shards=len(file_ids), run_epoch=workers.epoch
         )
 
-    def _other_partitions(self, instant: str, changes: Sequence[SliceChange], data: Timeline) -> OtherPartitions | None:
-        """Returns the partitions that an overwrite leaves; None for none, or without a true global record index."""
+    def _other_partitions(
+        self, instant: str, changes: Sequence[SliceChange], data: Timeline, *, is_write: bool
+    ) -> OtherPartitions | None:
+        """Returns the partitions that an overwrite or a write of rows leaves; None for none, or without a true global
+        record index.
+        """
         config, storage = self.table.config, self.storage
         definition = self.table.definitions.get(RECORD_INDEX)
         if RECORD_INDEX not in config.metadata_partitions or (definition is not None and definition.is_partitioned):
             return None
         metadata = MetadataTable(storage, config, data)
         replaced = {name for change in changes for name in _partitions(change)}
-        if replaced.issuperset(metadata.partitions()) or not metadata.completeness.has_true_locations:
+        leaves_none = not is_write and replaced.issuperset(metadata.partitions())
+        if leaves_none or not metadata.completeness.has_true_locations:
             return None
         snapshot = MetadataTableSnapshot(storage, config, data)
         refuses = instant not in data.completed().requested_times
         slices = tuple(snapshot.checked_slices(RECORD_INDEX))
-        return OtherPartitions(tuple(sorted(replaced)), slices, snapshot.blocks, self.zone, refuses)
+        changed = {change.before.file_group.file_id for change in changes if change.before is not None}
+        of_write = tuple(sorted(changed)) if is_write else None
+        return OtherPartitions(tuple(sorted(replaced)), slices, snapshot.blocks, self.zone, refuses, of_write)
 
     def _counts(self, index: RowLevelPartition, partitions: Collection[str], data: Timeline) -> Counts:
         """Returns the numbers of the index's file groups; for a partitioned index only of `partitions`, among which new

@@ -181,9 +181,10 @@ def record_keys(
 
 @dataclass(frozen=True, slots=True)
 class OtherPartitions:
-    """A global record index before an overwrite, and the data partitions that the overwrite replaces. `slices` are the
-    index's file slices in order, `blocks` the log blocks that count, `zone` the time zone of instants. `refuses` is
-    True while the overwrite is not committed: then a new key can be refused.
+    """A global record index before a commit, and the data partitions that an overwrite replaces, or a write of rows
+    changes. `slices` are the index's file slices in order, `blocks` the log blocks that count, `zone` the time zone of
+    instants. `refuses` is True while the commit is not complete: then a new key can be refused. A write of rows removes
+    keys from the file groups `changed`; None in an overwrite, which removes all keys of its partitions.
     """
 
     replaced: tuple[str, ...]
@@ -191,18 +192,20 @@ class OtherPartitions:
     blocks: BlockFilter
     zone: str
     refuses: bool
+    changed: tuple[str, ...] | None = None
 
     def open(self, storage: Storage) -> PlacesElsewhere:
         return PlacesElsewhere(storage, self)
 
 
 class PlacesElsewhere:
-    """Looks up, in one task, places outside of the replaced partitions. `spared` counts the omitted deletions."""
+    """Looks up, in one task, places that a commit leaves. `spared` counts the omitted deletions."""
 
     def __init__(self, storage: Storage, others: OtherPartitions) -> None:
         rules = RecordIndexRules(others.zone)
         self._groups = [GroupReader(storage, item, others.blocks, rules) for item in others.slices]
         self._replaced = frozenset(others.replaced)
+        self._changed = None if others.changed is None else frozenset(others.changed)
         self._refuses = others.refuses
         self.spared = 0
 
@@ -211,15 +214,15 @@ class PlacesElsewhere:
         UnsupportedError for a new row with such a key.
         """
         for batch in batches:
-            found = self._found(group, batch.column(0))
-            if found:
-                is_found = pc.is_in(batch.column(0), value_set=pa.array(found, pa.binary()))
+            places = self._places(group, batch.column(0))
+            if places:
                 is_gone = pc.equal(batch.column(1), pa.scalar(GONE, pa.binary()))
-                coming = pc.and_not(is_found, is_gone)
+                elsewhere = {key: place for key, place in places.items() if place.partition not in self._replaced}
+                coming = pc.and_not(pc.is_in(batch.column(0), value_set=pa.array(elsewhere, pa.binary())), is_gone)
                 if self._refuses and coming.true_count:
                     key = batch.column(0)[pc.index(coming, True).as_py()].as_py()
-                    raise _refused(key, found[key])
-                gone = pc.and_(is_found, is_gone)
+                    raise _refused(key, elsewhere[key])
+                gone = pc.and_(pc.is_in(batch.column(0), value_set=self._staying(places)), is_gone)
                 self.spared += gone.true_count
                 batch = batch.filter(pc.invert(gone))
             yield batch
@@ -230,23 +233,30 @@ class PlacesElsewhere:
         kept = np.ones(len(keys), dtype=np.bool_)
         for group in np.unique(groups).tolist():
             at = np.flatnonzero(groups == group)
-            found = self._found(group, cells.take(pa.array(at)))
+            staying = self._staying(self._places(group, cells.take(pa.array(at))))
             self._groups[group].release()
-            if found:
-                kept &= ~pc.is_in(cells, value_set=pa.array(found, pa.binary())).to_numpy(zero_copy_only=False)
+            if len(staying):
+                kept &= ~pc.is_in(cells, value_set=staying).to_numpy(zero_copy_only=False)
         mask = pa.array(kept)
         return keys.filter(mask), batch.filter(mask)
 
-    def _found(self, group: int, keys: pa.Array) -> dict[bytes, RecordLocation]:
-        places = self._groups[group].records(of_keys(sorted(set(keys.to_pylist()))))
-        return {key: place for key, place in places.items() if place.partition not in self._replaced}
+    def _places(self, group: int, keys: pa.Array) -> dict[bytes, RecordLocation]:
+        return self._groups[group].records(of_keys(sorted(set(keys.to_pylist()))))
+
+    def _staying(self, places: Mapping[bytes, RecordLocation]) -> pa.Array:
+        """Returns the keys whose row the commit does not remove, though another row of the key goes."""
+        if self._changed is None:
+            return pa.array(
+                [key for key, place in places.items() if place.partition not in self._replaced], pa.binary()
+            )
+        return pa.array([key for key, place in places.items() if place.file_id not in self._changed], pa.binary())
 
 
 def _refused(key: bytes, place: RecordLocation) -> UnsupportedError:
     return UnsupportedError(
-        f"a row with the record key {key.decode('utf-8', 'replace')!r} comes to a partition that is overwritten, but "
-        f"the row of this key is in partition {place.partition!r}, which stays, and a record index holds one place for "
-        "a key",
+        f"a row with the record key {key.decode('utf-8', 'replace')!r} comes to a partition that is written, but the "
+        f"row of this key is in partition {place.partition!r}, which stays, and a record index holds one place for a "
+        "key",
         path=f".hoodie/metadata/{RECORD_INDEX}",
-        remedy="leave the row out, overwrite that partition as well, or drop the record index",
+        remedy="leave the row out, delete or overwrite the other row first, or drop the record index",
     )

@@ -117,7 +117,7 @@ def _check_combined(config: TableConfig, policy: MergePolicy, index_type: str | 
             path=config.path,
             remedy="combine them in the source, and leave the option out",
         )
-    if index_type in _GLOBAL:
+    if (index_type or "").upper() in _GLOBAL:
         raise UnsupportedError(
             f"{COMBINE_INSERTS.name}=true with {INDEX_TYPE.name}={index_type}, by which keys are of the whole table",
             path=config.path,

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Final
 
 import pyarrow as pa
@@ -17,7 +18,14 @@ from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.protocol import Engine, TaskAttempt
-from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import (
+    ConfigError,
+    ConflictError,
+    CorruptFileError,
+    FormatError,
+    StorageNotFoundError,
+    UnsupportedError,
+)
 from hudi_core.filegroup.merge.base_merge import GROUP_SHARE
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches
@@ -123,12 +131,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class SourcePart:
-    """Row groups of one file, from `first` to before `end` (None: to the last). `size` is their bytes."""
+    """Row groups of one file, from `first` to before `end` (None: to the last). `size` is their bytes. `footer` is the
+    hash of the file's footer when its rows were counted; "" before.
+    """
 
     name: str
     size: int
     first: int = 0
     end: int | None = None
+    footer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +327,12 @@ def _opened(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
     path = f"{rows.uri}/{part.name}"
     try:
         with storage.open_input(part.name) as stream, ParquetBaseFile(stream, path, storage.limits) as file:
+            if part.footer and part.footer != _hash(file):
+                raise ConflictError(
+                    "the file was changed since its rows were counted",
+                    path=path,
+                    remedy="run it again when no process writes the source",
+                )
             check_names(file.schema, path=path)
             yield file
     except CorruptFileError as error:
@@ -355,5 +372,9 @@ def _parts(file: ParquetBaseFile, whole: SourcePart) -> Iterator[SourcePart]:
         group = file.metadata.row_group(number)
         size += sum(group.column(at).total_compressed_size for at in range(group.num_columns))
         if size >= UNIT_BYTES or number == groups - 1:
-            yield SourcePart(whole.name, size, first, number + 1)
+            yield SourcePart(whole.name, size, first, number + 1, _hash(file))
             first, size = number + 1, 0
+
+
+def _hash(file: ParquetBaseFile) -> str:
+    return blake2b(file.footer_bytes, digest_size=16).hexdigest()

@@ -10,7 +10,8 @@ from typing import Final
 from uuid import uuid4
 
 from hudi_core.engine.protocol import Engine, FrameEngine
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.filegroup.read.partition_values import not_in_path
 from hudi_core.services.context import TableContext
 from hudi_core.services.source.files import RowsFrom, Source
 from hudi_core.services.source.predicate import stage_selected
@@ -27,12 +28,19 @@ LEFT_SECONDS: Final = 7 * 24 * 3600
 def source_of(context: TableContext, rows: RowsFrom, engine: Engine, *, dry_run: bool = False) -> Iterator[Source]:
     """Yields the rows as files. Deletes the files of a query, a DataFrame or a predicate in the end.
 
-    Raises ConfigError for an engine without queries and DataFrames or an invalid one; ExecutionError.
+    Raises ConfigError for an engine without queries and DataFrames or an invalid one, UnsupportedError for a predicate
+    on a table whose partition columns it cannot read as stored; ExecutionError.
     """
     if rows.source:
         yield Source(rows.source)
         return
     frames = None if rows.where else _frames(engine)
+    if rows.where and not_in_path(context.config):
+        raise UnsupportedError(
+            "a delete by predicate, where paths do not give the values of the partition columns",
+            path=context.config.path,
+            remedy="delete by a source with the columns of keys and partitions as they are stored",
+        )
     if not dry_run:
         _delete_left(context)
     folder = f"{STAGED}/{uuid4().hex}"

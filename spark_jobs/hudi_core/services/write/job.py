@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -66,6 +66,7 @@ log = logging.getLogger(__name__)
 
 _TAGGED: Final = f"{STAGED}/write-"
 """Begins the name of a folder of tagged rows, which ends with the instant."""
+_MOST_WANTED = 1_000_000
 _ROW_BYTES = 16
 """A base file has no more rows than bytes divided by this, as a guess for the number of shards."""
 
@@ -87,12 +88,10 @@ class WriteJob(RewriteJob[WritePlan]):
 
     def plan(self, timeline: Timeline) -> WritePlan:
         """Returns the plan for the table as it is now. A commit with a later instant does not count as known: its base
-        files would hide ours. Nor does one that came after a predicate has selected the rows.
+        files would hide ours.
         """
-        work, plan = self._work, plan_write(self.context, timeline, self._work)
+        plan = plan_write(self.context, timeline, self._work)
         known = frozenset(time for time in plan.known if time < self.instant)
-        if work.seen is not None and work.selects:
-            known &= work.seen
         return replace(plan, known=known)
 
     def file_groups(self, plan: WritePlan) -> frozenset[FileGroupId]:
@@ -185,7 +184,14 @@ class WriteJob(RewriteJob[WritePlan]):
             adds_partitions=adds_partitions,
             # Whatever the options compare: no base file is replaced whose rows were not merged.
             preconditions=(
-                partial(check_not_changed, context, instant=self.instant, groups=groups, known=plan.known),
+                partial(
+                    check_not_changed,
+                    context,
+                    instant=self.instant,
+                    groups=groups,
+                    known=plan.known,
+                    seen=self._work.seen,
+                ),
                 partial(check_no_plans, context, groups=self._groups),
                 partial(check_same_schema, context, instant=self.instant, schema=known),
             ),
@@ -225,22 +231,20 @@ class WriteJob(RewriteJob[WritePlan]):
         """Returns the tagged rows. Raises ExecutionError where rows were lost or doubled."""
         context, by_keys = self.context, self.operation in TAGGING and plan.buckets is None
         base_files = {number: item.base_file for number, item in enumerate(plan.slices) if item.base_file and by_keys}
+        wanted = _wanted(rows, [base.partition for base in base_files.values()])
         row_bytes = max(_ROW_BYTES, rows.size // max(1, rows.count))
-        of_table = 0 if rows.keys is not None else sum(base.size for base in base_files.values()) // row_bytes
+        of_table = 0 if wanted else sum(base.size for base in base_files.values()) // row_bytes
         shards = 1 + max((rows.count + of_table) // KEYS_PER_SHARD, rows.size // UNIT_BYTES)
         uri, options, fields = context.uri, dict(context.storage_options), key_fields(context.config)
-        few = rows.keys
-
-        def wanted(partition: str) -> tuple[str, ...] | None:
-            return None if few is None else tuple(sorted(few.get(partition, ())))
-
         units = [
             *(
                 KeysUnit(rows.rows, uri, options, fields, shards, number, part=part)
                 for number, part in enumerate(rows.parts)
             ),
             *(
-                KeysUnit(rows.rows, uri, options, fields, shards, number, base_file=base, wanted=wanted(base.partition))
+                KeysUnit(
+                    rows.rows, uri, options, fields, shards, number, base_file=base, wanted=wanted.get(base.partition)
+                )
                 for number, base in base_files.items()
             ),
         ]
@@ -307,6 +311,15 @@ class WriteJob(RewriteJob[WritePlan]):
         )
         self.storage.delete_folder(self._staged)
         return written
+
+
+def _wanted(rows: CountedRows, partitions: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Returns the keys to look for in base files, by partition; none where the units of all base files, in these
+    partitions, would have more than _MOST_WANTED: then all keys are looked for.
+    """
+    if rows.keys is None or sum(len(rows.keys.get(name, ())) for name in partitions) > _MOST_WANTED:
+        return {}
+    return {name: tuple(sorted(rows.keys.get(name, ()))) for name in {*partitions}}
 
 
 def _moved(file: DataFileRef, old: Mapping[FileGroupId, FileSlice], instant: str) -> SliceChange:

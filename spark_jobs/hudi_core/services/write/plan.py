@@ -15,6 +15,7 @@ from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.errors import ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 from hudi_core.filegroup.write.buckets import place_of_bucket
+from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
@@ -278,20 +279,30 @@ def check_no_plans(context: TableContext, timeline: Timeline, groups: Groups) ->
             )
 
 
-def check_not_changed(context: TableContext, now: Timeline, instant: str, groups: Groups, known: Set[str]) -> None:
+def check_not_changed(
+    context: TableContext, now: Timeline, instant: str, groups: Groups, known: Set[str], seen: Set[str] | None = None
+) -> None:
     """Raises ConflictError where a commit that is not `known` changed a file group of the write: its rows would be lost
     behind the new base file (apache/hudi#19763), or ours in a group that was replaced, or that got a base file in
     layout 1, by a compaction or by rows that filled it; or where it made a bucket that the write makes
-    (apache/hudi#7838). Also raises it where a known commit was rolled back.
+    (apache/hudi#7838). Also raises it where a known commit was rolled back. The rows that Spark or a predicate took
+    from the table are of the commits `seen`: another commit that changed rows of the file groups counts, too. None for
+    rows of files.
     """
     for item in now.commits():
-        if item.requested_time in known:
+        is_known, is_seen = item.requested_time in known, seen is None or item.requested_time in seen
+        if is_known and is_seen:
             continue
         metadata = context.active.read_commit(item)
+        is_rewrite = metadata.compacted or metadata.operation_type in REWRITES
+        if is_known and is_rewrite:
+            continue
         files = [(FileGroupId(stat.partition_path, stat.file_id), stat) for stat in metadata.write_stats()]
         written, replaced = {group for group, _ in files}, {*metadata.replaced_file_groups()}
         based = {group for group, stat in files if stat.log_version is None}
-        hiding = replaced | based if context.active.layout == 1 else replaced
+        hiding = replaced | (based if context.active.layout == 1 else set())
+        if not is_seen and not is_rewrite:
+            hiding |= written
         changed = (written | replaced) & groups.merged | hiding & groups.appended.keys()
         if groups.new_buckets:
             changed |= {group for group in written if bucket_place(group) in groups.new_buckets}

@@ -35,6 +35,7 @@ def prove_write(
             due[plan.slices[int(at)].file_group.partition] += count
     merged: list[NewFile] = []
     new: list[NewFile] = []
+    answers = 0
     for shard, result in enumerate(results):
         due.subtract(result.dropped)
         if result.counts is None:
@@ -43,10 +44,13 @@ def prove_write(
         number = routes.touched[shard]
         group = plan.slices[number].file_group
         log_instant = plan.log_instants[number] if number in routes.appended else None
+        answers += 1
+        if log_instant is not None and not result.files and not result.counts.incoming:
+            continue  # all its rows are marked as deleted
         merged.append(_proved(group, result, instant, log_instant, with_statistics=with_statistics))
         due[group.partition] -= result.counts.incoming
-    if len(merged) != len(groups):
-        raise unproved(f"{len(groups)} file groups get rows, and {len(merged)} were written")
+    if answers != len(groups):
+        raise unproved(f"{len(groups)} file groups get rows, and {answers} were written")
     proved = prove_files(new, +due, instant, groups, with_statistics=with_statistics)
     if min(due.values(), default=0) < 0:
         raise unproved(f"more rows were written than came: {dict(due)}")

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -88,8 +89,8 @@ class GroupRows:
 
 @dataclass(frozen=True, slots=True)
 class Upserted:
-    """The files of a shard: the next base file of a file group with its `counts`, or new ones. `dropped` counts by
-    partition rows that are marked as deleted.
+    """The files of a shard: the next file of a file group with its `counts`, none where it gets no row; or new ones.
+    `dropped` counts by partition rows that are marked as deleted.
     """
 
     files: tuple[NewFile, ...] = ()
@@ -180,15 +181,19 @@ def _append(
     storage = open_data_storage(target.new.uri, target.new.storage_options)
     files, partition = target.new.files, item.file_group.partition
     incoming = _Incoming(target, partition, rows_schema(files.schema, path=_UNIT), attempt)
+    batches = (rows for rows in incoming.batches(batches) if rows.num_rows)
+    first = next(batches, None)
+    if first is None:
+        return Upserted((), GroupRows(0, 0), dict(incoming.dropped))
     with LogAppend(storage, files, item, instant, attempt, target.policy, by_name=target.by_name) as log:
         if target.operation == Operation.DELETE:
-            log.delete([rows.column(RECORD_KEY) for rows in incoming.batches(batches)])
+            log.delete([rows.column(RECORD_KEY) for rows in chain([first], batches)])
         else:
-            for rows in incoming.batches(batches):
+            for rows in chain([first], batches):
                 log.write(rows)
         file = log.close()
     counts = GroupRows(0, incoming.count, updated=log.updates, deleted=log.deletes)
-    return Upserted((file,), counts)
+    return Upserted((file,), counts, dict(incoming.dropped))
 
 
 def _merge(

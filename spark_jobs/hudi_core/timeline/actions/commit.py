@@ -37,6 +37,8 @@ _large: dict[bytes, CommitMetadata] = {}
 
 OVERWRITES: Final = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
 """Operations that replace partitions as a whole."""
+WRITES: Final = frozenset({"BULK_INSERT", "INSERT", "UPSERT", "DELETE"})
+"""Operations that add, change or remove rows."""
 _REPLACING: Final = OVERWRITES | {"CLUSTER"}
 """Operations that complete as a replacecommit."""
 

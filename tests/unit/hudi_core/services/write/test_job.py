@@ -24,8 +24,8 @@ from hudi_core.services.write.plan import RowsWork
 from hudi_core.services.write.route import produce_routed
 from hudi_core.timeline.actions.commit import CommitMetadata, commit_of
 from hudi_core.timeline.instant import Action, State
-from tests.support.changed_tables import an_owner, data_files, open_context
-from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash
+from tests.support.changed_tables import METADATA, an_owner, data_files, open_context
+from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash, Operation
 from tests.support.golden_data import PARTITIONED, GoldenCase, open_table
 from tests.support.overwrites import BUCKETS, delete, put_source, within
 from tests.support.service_calls import dead_process
@@ -72,7 +72,11 @@ def pending(table: Path) -> list[str]:
 
 def killed(table: Path, given: Path, suffix: str, options: Mapping[str, str], token: str | None = TOKEN) -> None:
     """An upsert that dies once a file with this suffix is there."""
-    plan = FaultPlan(when=lambda change: change.path.endswith(suffix), timing="after", counts=MUTATIONS)
+
+    def is_there(change: Operation) -> bool:
+        return change.path.endswith(suffix) and not change.path.startswith(METADATA)
+
+    plan = FaultPlan(when=is_there, timing="after", counts=MUTATIONS)
     with pytest.raises(InjectedCrash):
         write(table, "upsert", given, options, plan, dead_process(), token=token)
 
