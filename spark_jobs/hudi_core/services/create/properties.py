@@ -75,7 +75,7 @@ _METAFILES: Final = flag("hoodie.partition.metafile.use.base.format")
 _FORMATS: Final = flag("hoodie.table.multiple.base.file.formats.enable")
 _EXTRACTOR: Final = optional("hoodie.datasource.hive_sync.partition_extractor_class")
 _EXTRACTORS: Final = "org.apache.hudi.hive."
-_FLAGS: Final = (POPULATE_META, URL_ENCODE, DROP_PARTITION, _CHANGE_LOGS, _METAFILES)
+_FLAGS: Final = (POPULATE_META, URL_ENCODE, _CHANGE_LOGS, _METAFILES)
 _TIMES: Final = (
     *(TIME_TYPE, TIME_UNIT, TIME_INPUT, TIME_DELIMITER, TIME_OUTPUT, TIME_ZONE, TIME_INPUT_ZONE, TIME_OUTPUT_ZONE),
 )
@@ -85,8 +85,9 @@ _STRATEGIES: Final = {EVENT_TIME: EVENT_TIME_STRATEGY, COMMIT_TIME: COMMIT_TIME_
 
 
 def new_properties(table: NewTable, options: Mapping[str, str], schema: AvroSchema) -> dict[str, str]:
-    """Returns the properties of a new table. Raises ConfigError for an option that is not valid, UnsupportedError for
-    one that this engine's writes do not obey.
+    """Returns the properties of a new table. Merge-on-read tables keep their partition columns, whatever the option
+    says, as in Hudi. Raises ConfigError for an option that is not valid, UnsupportedError for one that this engine's
+    writes do not obey.
     """
     _check_written_here(options)
     version, database = _VERSIONS[table.table_version], DATABASE.read(options)
@@ -105,6 +106,7 @@ def new_properties(table: NewTable, options: Mapping[str, str], schema: AvroSche
         **_key_generator(table, version, options),
         HIVE_STYLE.name: _text(table.hive_style),
         **{key.name: _text(key.read(options)) for key in _FLAGS},
+        DROP_PARTITION.name: _text(DROP_PARTITION.read(options) and not table.is_merge_on_read),
         **({_CHANGE_LOG_MODE.name: _CHANGE_LOG_MODE.read(options)} if _CHANGE_LOGS.read(options) else {}),
         BASE_FORMAT.name: "PARQUET",
         TIMEZONE.name: TIMEZONE.read(options),
@@ -244,6 +246,9 @@ _COMPARED: Final[Mapping[str, Callable[[Mapping[str, str]], Any]]] = {
         for name in (MERGE_MODE_KEY, STRATEGY_KEY, STRATEGY_KEY_0_15, _LEGACY_PAYLOAD, PARTIAL_UPDATE_KEY)
     },
     KEYGENERATOR_TYPE: _kind,
-    **{key.name: _read_by(key) for key in (*_TIMES, HIVE_STYLE, *_FLAGS, _CHANGE_LOG_MODE, BASE_FORMAT, TIMEZONE)},
+    **{
+        key.name: _read_by(key)
+        for key in (*_TIMES, HIVE_STYLE, *_FLAGS, DROP_PARTITION, _CHANGE_LOG_MODE, BASE_FORMAT, TIMEZONE)
+    },
 }
 """How each property that counts is read, with the default that it has where it is not set."""

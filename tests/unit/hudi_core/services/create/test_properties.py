@@ -119,6 +119,13 @@ def test_options_are_properties(options: dict[str, str], name: str, value: str) 
     assert config.name == "t"
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("cow", "true"), ("mor", "false")])
+def test_merge_on_read_tables_keep_partition_columns(kind: str, expected: str) -> None:
+    name = "hoodie.datasource.write.drop.partition.columns"
+    table = NewTable.of({**LEAST, "table_type": kind, "partition_by": ("day",)}, {})
+    assert new_properties(table, {name: "true"}, SCHEMA)[name] == expected
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

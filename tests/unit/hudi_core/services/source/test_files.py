@@ -12,12 +12,22 @@ import pytest
 
 from hudi_core.codec.avro.schema import field, parse_schema
 from hudi_core.config.rows_config import WriteConfig
+from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import (
+    ConfigError,
+    ConflictError,
+    CorruptFileError,
+    FormatError,
+    StorageNotFoundError,
+    UnsupportedError,
+)
 from hudi_core.filegroup.read.base_file import base_batches
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.services.source import files as source
-from hudi_core.services.source.files import CountUnit, SourcePart, SourceRows, count_file, find_source
+from hudi_core.services.source.count import counted_rows
+from hudi_core.services.source.files import CountUnit, Needs, Source, SourcePart, SourceRows, count_file, find_source
+from tests.support.changed_tables import open_context
 from tests.support.dropped_columns import name_dropped
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import commit_of, overwrite, own_rows, put_source
@@ -267,3 +277,17 @@ def test_wide_rows_are_read_by_few_at_a_time(table: Path, tmp_path: Path, monkey
     assert overwrite(table, folder, {"airflow_hudi.memory.bytes": str(1 << 20)}).records == rows.num_rows
     assert sum(sizes) > 4 << 18
     assert max(sizes) < 1 << 18
+
+
+def test_a_file_that_changes_after_the_count_is_refused(golden: Golden, tmp_path: Path) -> None:
+    """With as many rows of each partition, but other keys: they would be taken for new ones."""
+    table = golden("9", "cow_basic").table
+    rows = own_rows(table, read_rows(table))
+    folder = put_source(rows, tmp_path)
+    context = open_context(table)
+    counted = counted_rows(context, Source(str(folder)), LocalEngine(1), Needs())
+    assert sum(batch.num_rows for batch in source.read_part(counted.rows, counted.parts[0])) == rows.num_rows
+    other = rows.set_column(0, "id", pa.array([f"other{number}" for number in range(rows.num_rows)]))
+    pq.write_table(other.replace_schema_metadata(None), folder / "part-0.parquet", row_group_size=7)
+    with pytest.raises(ConflictError, match="changed since its rows were counted"):
+        list(source.read_part(counted.rows, counted.parts[0]))

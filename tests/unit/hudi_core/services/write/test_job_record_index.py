@@ -1,0 +1,68 @@
+"""Writes into tables with a global record index, which holds one place for a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hudi_core.errors import UnsupportedError
+from hudi_core.table import HudiTable
+from tests.support.changed_tables import open_context
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import put_source
+from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.writes import APART, like, own_columns, write
+
+Golden = Callable[[str, str], GoldenCase]
+TABLES = [("6", "mdt_all_cow"), ("6", "mdt_all_mor"), ("9", "mdt_record_index_lookup")]
+
+
+def in_two_partitions(table: Path) -> tuple[pa.Table, str, str]:
+    """The rows of a table, and two of its partitions."""
+    rows = own_columns(read_rows(table))
+    one, other, *_ = sorted(set(rows.column("dt").to_pylist()))
+    return rows, one, other
+
+
+def of_key(table: Path, key: str, metadata: str) -> int:
+    read = HudiTable.open(str(table)).read(where=f"id = '{key}'", metadata=metadata)  # type: ignore[arg-type]
+    return sum(batch.num_rows for batch in read.batches)
+
+
+@pytest.mark.parametrize(("version", "case"), TABLES)
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])
+def test_a_key_of_another_partition_is_refused(
+    golden: Golden, tmp_path: Path, version: str, case: str, operation: str
+) -> None:
+    table = golden(version, case).table
+    rows, one, other = in_two_partitions(table)
+    (row,) = rows.filter(pc.equal(rows.column("dt"), one)).slice(0, 1).to_pylist()
+    moved = put_source(like(rows, {**row, "dt": other}), tmp_path)
+    with pytest.raises(UnsupportedError, match=rf"the record key '{row['id']}' .* the row of this key is in partition"):
+        write(table, operation, moved, APART)
+    assert read_rows(table).num_rows == rows.num_rows
+    assert not list(open_context(table).active.load().pending())
+    assert_metadata_true(table)
+
+
+@pytest.mark.parametrize(("version", "case"), TABLES)
+def test_a_row_whose_key_goes_in_another_partition_keeps_its_place(
+    golden: Golden, tmp_path: Path, version: str, case: str
+) -> None:
+    table = golden(version, case).table
+    rows, one, other = in_two_partitions(table)
+    (row, beside) = rows.filter(pc.equal(rows.column("dt"), one)).slice(0, 2).to_pylist()
+    # The write changes both partitions, so that it may move rows between them.
+    both = like(rows, {**row, "dt": other}, {**beside, "ts": beside["ts"] + 1_000_000})
+    write(table, "upsert", put_source(both, tmp_path, name="both"), APART)
+    assert of_key(table, row["id"], "off") == 2
+    write(table, "delete", put_source(like(rows, row), tmp_path, name="old"), APART)
+    assert [of_key(table, row["id"], metadata) for metadata in ("off", "on")] == [1, 1]
+    assert_metadata_true(table)
+    write(table, "delete", put_source(like(rows, {**row, "dt": other}), tmp_path, name="last"), APART)
+    assert [of_key(table, row["id"], metadata) for metadata in ("off", "on")] == [0, 0]
+    assert_metadata_true(table)
