@@ -96,6 +96,27 @@ def test_log_files_come_beside_log_files(golden: Golden, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("case", "moves"), [("mor_basic", False), ("cow_basic", False), ("mor_compacted", True)])
+def test_rows_that_came_from_the_table_are_of_the_commits_that_were_seen(
+    golden: Golden, version: str, case: str, moves: bool
+) -> None:
+    """A later commit to their file groups counts, though the write knows its files; one that moves rows does not."""
+    table = golden(version, case).table
+    seen = Seen.last(table, lambda _, metadata: metadata.compacted is moves)
+    now = seen.context.active.load()
+    known = now.commits().requested_times
+    before = known - {seen.commit.requested_time}
+    for groups in (merged(seen.written), appended(seen.written)):
+        check_not_changed(seen.context, now, OURS, groups, known, known)
+        if moves:
+            check_not_changed(seen.context, now, OURS, groups, known, before)
+        else:
+            with pytest.raises(ConflictError, match=f"{seen.commit.requested_time} has changed file group"):
+                check_not_changed(seen.context, now, OURS, groups, known, before)
+    check_not_changed(seen.context, now, OURS, merged(ELSEWHERE), known, before)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("case", ["clustered_mor", "insert_overwrite_partition_mor", "delete_partition_mor"])
 def test_rows_of_a_replaced_file_group_would_be_lost(golden: Golden, version: str, case: str) -> None:
     seen = Seen.last(golden(version, case).table, lambda item, _: item.action == Action.REPLACE_COMMIT)

@@ -46,11 +46,13 @@ from tests.support.writes import (
 Golden = Callable[[str, str], GoldenCase]
 
 
-@pytest.fixture(params=["few keys", "all keys"])
+@pytest.fixture(params=["few keys", "many keys", "many keys of files"])
 def look(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Whether the keys of the source are so few that only these are looked for."""
-    if request.param == "all keys":
+    """Whether the keys of the source are so few that only these are looked for; also by all base files together."""
+    if request.param == "many keys":
         monkeypatch.setattr(files, "FEW_KEYS", 0)
+    elif request.param != "few keys":
+        monkeypatch.setattr(job, "_MOST_WANTED", 3)
     return str(request.param)
 
 

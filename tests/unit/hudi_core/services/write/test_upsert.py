@@ -184,6 +184,24 @@ def test_rows_that_are_marked_as_deleted(
     assert_metadata_true(table)
 
 
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
+def test_marked_rows_that_are_inserted_are_left_out_of_logs(golden: Golden, tmp_path: Path, version: str) -> None:
+    """A file group of which all rows are marked gets no file."""
+    table = golden(version, "bucket_index_mor").table
+    model, rows = Model.of(table, event_time=version != "6"), own_columns(read_rows(table))
+    for there in model.rows.values():
+        there[0] = {**there[0], IS_DELETED: None}
+    new = like(rows, *({"id": f"new {number}"} for number in range(12)))
+    for number, deleted in enumerate(([True] * 12, [at % 3 == 0 for at in range(12)])):
+        source = marked(new, deleted)
+        model.insert(source)
+        result = write(table, "insert", put_source(source, tmp_path, name=str(number)), BUCKETS)
+        assert result.records == 12 - sum(deleted)
+        assert (result.files_written > 0) is not all(deleted)
+        model.check(table)
+        assert_metadata_true(table)
+
+
 def test_a_partition_of_rows_that_are_marked_as_deleted_is_not_made(golden: Golden, tmp_path: Path) -> None:
     table = golden("9", "cow_basic").table
     rows = own_columns(read_rows(table))
