@@ -182,7 +182,7 @@ def test_killed_before_each_change_of_the_storage(version: str, case: str, tmp_p
     """But once in each file that is written in several pieces."""
     work = work_of(version, case, "upsert", tmp_path)
     points = distinct(changes_of(work, tmp_path))
-    assert len(points) > 40
+    assert len(points) > 30
     for number in points:
         assert_survives(work, number, "before", tmp_path)
 

@@ -72,6 +72,16 @@ def _table_version(text: str) -> int:
     return number
 
 
+def _partition_columns(text: str) -> tuple[str, ...]:
+    return tuple(_with_type(column) for column in name_list(text))
+
+
+def _with_type(column: str) -> str:
+    """Returns a column of partitions with its type, if it has one, in upper case."""
+    name, colon, kind = column.partition(":")
+    return f"{name.strip()}{colon}{kind.strip().upper()}"
+
+
 def _told_by(default: Any, parse: Callable[[str], Any], what: str, name: str, *aliases: str) -> Any:
     """Returns a field that options of these names tell, too. `what` is the remedy for a wrong value."""
     return field(default=default, metadata={_KEY: ConfigKey(name, default, parse, aliases, what)})
@@ -94,7 +104,7 @@ class NewTable:
         (), name_list, "name columns", f"{_WRITE}recordkey.field", "hoodie.table.recordkey.fields"
     )
     partition_by: tuple[str, ...] = _told_by(
-        (), name_list, "name columns", f"{_WRITE}partitionpath.field", "hoodie.table.partition.fields"
+        (), _partition_columns, "name columns", f"{_WRITE}partitionpath.field", "hoodie.table.partition.fields"
     )
     ordering: tuple[str, ...] = _told_by(
         (),
@@ -187,7 +197,7 @@ class NewTable:
 
     def _check_key_generator(self) -> None:
         kind, columns = self.key_generator, self.partition_by
-        types = [column.partition(":")[2].upper() for column in columns]
+        types = [column.partition(":")[2] for column in columns]
         if kind == "CUSTOM" and not all(of in _PARTITION_TYPES for of in types):
             raise ConfigError(
                 f"partition_by is {','.join(columns)!r}, and the key generator CUSTOM needs a type of each column",
@@ -228,6 +238,8 @@ def _value(name: str, given: Mapping[str, Any], key: ConfigKey[Any], options: Ma
 
 def _parsed(name: str, given: Any, key: ConfigKey[Any]) -> Any:
     """Returns the value of a request's field in the form that an option's has. Raises ConfigError."""
+    if name == "partition_by" and given:
+        return tuple(map(_with_type, given))
     if not given or given is True or key.parse is str or not isinstance(given, str | int):
         return given
     try:

@@ -75,7 +75,7 @@ _METAFILES: Final = flag("hoodie.partition.metafile.use.base.format")
 _FORMATS: Final = flag("hoodie.table.multiple.base.file.formats.enable")
 _EXTRACTOR: Final = optional("hoodie.datasource.hive_sync.partition_extractor_class")
 _EXTRACTORS: Final = "org.apache.hudi.hive."
-_FLAGS: Final = (POPULATE_META, URL_ENCODE, _CHANGE_LOGS, _METAFILES)
+_FLAGS: Final = (POPULATE_META, URL_ENCODE, DROP_PARTITION, _CHANGE_LOGS, _METAFILES)
 _TIMES: Final = (
     *(TIME_TYPE, TIME_UNIT, TIME_INPUT, TIME_DELIMITER, TIME_OUTPUT, TIME_ZONE, TIME_INPUT_ZONE, TIME_OUTPUT_ZONE),
 )
@@ -85,11 +85,10 @@ _STRATEGIES: Final = {EVENT_TIME: EVENT_TIME_STRATEGY, COMMIT_TIME: COMMIT_TIME_
 
 
 def new_properties(table: NewTable, options: Mapping[str, str], schema: AvroSchema) -> dict[str, str]:
-    """Returns the properties of a new table. Merge-on-read tables keep their partition columns, whatever the option
-    says, as in Hudi. Raises ConfigError for an option that is not valid, UnsupportedError for one that this engine's
-    writes do not obey.
+    """Returns the properties of a new table. Raises ConfigError for an option that is not valid, UnsupportedError for
+    one that this engine's writes, or Hudi's, do not obey.
     """
-    _check_written_here(options)
+    _check_obeyed(table, options)
     version, database = _VERSIONS[table.table_version], DATABASE.read(options)
     return {
         NAME.name: table.table_name,
@@ -106,7 +105,6 @@ def new_properties(table: NewTable, options: Mapping[str, str], schema: AvroSche
         **_key_generator(table, version, options),
         HIVE_STYLE.name: _text(table.hive_style),
         **{key.name: _text(key.read(options)) for key in _FLAGS},
-        DROP_PARTITION.name: _text(DROP_PARTITION.read(options) and not table.is_merge_on_read),
         **({_CHANGE_LOG_MODE.name: _CHANGE_LOG_MODE.read(options)} if _CHANGE_LOGS.read(options) else {}),
         BASE_FORMAT.name: "PARQUET",
         TIMEZONE.name: TIMEZONE.read(options),
@@ -120,7 +118,12 @@ def _text(value: bool) -> str:
     return str(value).lower()
 
 
-def _check_written_here(options: Mapping[str, str]) -> None:
+def _check_obeyed(table: NewTable, options: Mapping[str, str]) -> None:
+    if table.is_merge_on_read and DROP_PARTITION.read(options):
+        raise UnsupportedError(
+            f"a new merge-on-read table with {DROP_PARTITION.name}=true",
+            remedy="leave the option out: Hudi keeps the columns in such a table, and refuses a second write by it",
+        )
     base_format = BASE_FORMAT.read(options)
     if base_format != "PARQUET":
         raise UnsupportedError(f"a new table with base files of format {base_format}", remedy="create it by Hudi")
@@ -246,9 +249,6 @@ _COMPARED: Final[Mapping[str, Callable[[Mapping[str, str]], Any]]] = {
         for name in (MERGE_MODE_KEY, STRATEGY_KEY, STRATEGY_KEY_0_15, _LEGACY_PAYLOAD, PARTIAL_UPDATE_KEY)
     },
     KEYGENERATOR_TYPE: _kind,
-    **{
-        key.name: _read_by(key)
-        for key in (*_TIMES, HIVE_STYLE, *_FLAGS, DROP_PARTITION, _CHANGE_LOG_MODE, BASE_FORMAT, TIMEZONE)
-    },
+    **{key.name: _read_by(key) for key in (*_TIMES, HIVE_STYLE, *_FLAGS, _CHANGE_LOG_MODE, BASE_FORMAT, TIMEZONE)},
 }
 """How each property that counts is read, with the default that it has where it is not set."""

@@ -228,7 +228,7 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
                 kept = table.take(pa.array(picks[keeps])).append_column(GROUP, pa.array(groups[keeps]))
                 absent += int((~keeps).sum())
                 written += kept.num_rows
-                stream.write_table(kept.cast(tagged))
+                stream.write_table(pa.Table.from_arrays(kept.columns, schema=tagged))
         return Tagged(
             name if written else "",
             in_groups,

@@ -132,6 +132,14 @@ def test_what_means_nothing_is_refused(given: dict[str, Any], options: dict[str,
         NewTable.of({**LEAST, **given}, options)
 
 
+def test_types_of_partition_columns_are_in_upper_case() -> None:
+    expected = ("day:TIMESTAMP", "city:SIMPLE")
+    assert NewTable.of({**LEAST, "partition_by": ("day:timestamp", "city: Simple")}, {}).partition_by == expected
+    options = {f"{WRITE}partitionpath.field": "day:timestamp, city:simple"}
+    assert NewTable.of(LEAST, options).partition_by == expected
+    assert NewTable.of({**LEAST, "partition_by": expected}, options).partition_by == expected
+
+
 def test_an_empty_option_says_nothing() -> None:
     assert NewTable.of(LEAST, {f"{WRITE}partitionpath.field": "", f"{WRITE}precombine.field": " "}) == NewTable.of(
         LEAST, {}

@@ -119,11 +119,16 @@ def test_options_are_properties(options: dict[str, str], name: str, value: str) 
     assert config.name == "t"
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("cow", "true"), ("mor", "false")])
-def test_merge_on_read_tables_keep_partition_columns(kind: str, expected: str) -> None:
+def test_a_merge_on_read_table_drops_no_partition_columns() -> None:
     name = "hoodie.datasource.write.drop.partition.columns"
-    table = NewTable.of({**LEAST, "table_type": kind, "partition_by": ("day",)}, {})
-    assert new_properties(table, {name: "true"}, SCHEMA)[name] == expected
+
+    def made(kind: str) -> str:
+        table = NewTable.of({**LEAST, "table_type": kind, "partition_by": ("day",)}, {})
+        return new_properties(table, {name: "true"}, SCHEMA)[name]
+
+    assert made("cow") == "true"
+    with pytest.raises(UnsupportedError, match=name):
+        made("mor")
 
 
 @pytest.mark.parametrize(
@@ -164,6 +169,15 @@ def test_a_difference_is_named(given: dict[str, Any], options: dict[str, str], e
     there = new_properties(NewTable.of(LEAST, {}), {}, SCHEMA)
     wanted = new_properties(NewTable.of({**LEAST, **given}, options), options, SCHEMA)
     assert expected in map(str, differences(there, wanted))
+
+
+def test_a_key_generator_of_a_user_is_another_one() -> None:
+    there = new_properties(NewTable.of(LEAST, {}), {}, SCHEMA)
+    by_class = {**there, "hoodie.table.keygenerator.class": "com.acme.Keys"}
+    expected = "hoodie.table.keygenerator.type is com.acme.Keys there, and NON_PARTITION here"
+    assert [str(found) for found in differences(by_class, there)] == [expected]
+    of_hudi = {**there, "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator"}
+    assert differences(of_hudi, there) == []
 
 
 def test_columns_are_compared_where_both_have_a_schema() -> None:

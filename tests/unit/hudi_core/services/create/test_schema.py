@@ -195,7 +195,8 @@ def test_what_is_no_schema_of_a_record_is_refused(schema: str, message: str) -> 
         (["null", "int", "string"], 9, "Avro union"),
         ({"type": "int", "logicalType": "time-millis"}, 9, "which Spark does not read"),
         ({"type": "long", "logicalType": "local-timestamp-micros"}, 8, "without a zone"),
-        ("null", 9, "has no form in Avro|'v'"),
+        ("null", 9, "'v' is of the type null, which has no form in Avro"),
+        (["null", "com.acme.Trip"], 9, "contains itself"),
     ],
 )
 def test_a_type_that_the_table_cannot_have_is_refused_by_name(kind: Any, version: int, message: str) -> None:
