@@ -19,6 +19,7 @@ from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.source.count import counted_rows
 from hudi_core.services.source.files import Source
 from hudi_core.services.source.staged_rows import STAGED
+from hudi_core.services.write import verb
 from hudi_core.services.write.job import WriteJob
 from hudi_core.services.write.plan import RowsWork
 from hudi_core.services.write.route import produce_routed
@@ -227,13 +228,19 @@ def test_no_attempt_is_continued(golden: Golden, tmp_path: Path, died: str) -> N
     old = table / STAGING / instant / "1"
     old.mkdir(parents=True)
     (old / "block").write_bytes(b"of the first attempt")
+
+    class Looking(SeenEngine):
+        def exchange(self, *given: Any, **named: Any) -> list[Any]:
+            assert not old.exists(), "records that a dead attempt staged"
+            return super().exchange(*given, **named)
+
     context = open_context(table)
-    work = RowsWork("UPSERT", token=TOKEN)
-    rows = counted_rows(context, Source(str(given)), LocalEngine(1), work.needs())
-    job = WriteJob(Run(context, instant, an_owner(), LocalEngine(1)), RowsWork("UPSERT", rows=rows, token=TOKEN))
+    needs = RowsWork("UPSERT").needs()
+    rows = counted_rows(context, Source(str(given)), LocalEngine(1), needs)
+    run = Run(context, instant, an_owner(), Looking())
+    job = WriteJob(run, RowsWork("UPSERT", rows=rows, token=TOKEN))
     if died == "claimed":
         run_instant(job)
-        assert not old.exists()
         model.upsert(source)
     else:
         with pytest.raises(ConflictError, match=f"an earlier attempt at commit {instant} died"):
@@ -350,6 +357,38 @@ def test_a_plan_that_comes_meanwhile_is_a_conflict(golden: Golden, tmp_path: Pat
     model.check(table)
     assert pending(table) == planned
     assert staged(table) == []
+    assert_metadata_true(table)
+
+
+@pytest.mark.parametrize(
+    ("version", "case"), tiered([("6", "cow_basic"), ("9", "cow_basic"), ("9", "mor_basic")], [("9", "cow_basic")])
+)
+def test_a_commit_between_the_request_and_the_plan(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, case: str
+) -> None:
+    """Its instant is the later one: readers would take its base files for newer than ours, which have its rows. Log
+    files come beside them.
+    """
+    table = golden(version, case).table
+    model = Model.of(table, event_time=version != "6")
+    given, source = given_of(table, tmp_path)
+    other = changed(source, ts=lambda ts: ts + 1, qty=7)
+    between = put_source(other, tmp_path, name="between")
+
+    def late(job: WriteJob) -> object:
+        monkeypatch.setattr(verb, "run_instant", run_instant)
+        write(table, "upsert", between, BESIDE)
+        return run_instant(job)
+
+    monkeypatch.setattr(verb, "run_instant", late)
+    if case == "mor_basic":
+        write(table, "upsert", given, BESIDE)
+    else:
+        with pytest.raises(ConflictError, match="has changed file group"):
+            write(table, "upsert", given, BESIDE)
+    model.upsert(other)
+    model.check(table)
+    assert pending(table) == []
     assert_metadata_true(table)
 
 

@@ -100,6 +100,23 @@ def test_file_groups_that_are_not_filled(golden: Golden, tmp_path: Path, case: s
     assert_metadata_true(table)
 
 
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
+def test_a_file_group_with_log_files_is_not_filled(golden: Golden, tmp_path: Path, version: str) -> None:
+    """A new base file would hide them in layout 1."""
+    table = golden(version, "mor_basic").table
+    model, rows = Model.of(table, event_time=version != "6"), own_columns(read_rows(table))
+    first = new_rows(rows, 4, "2031-01-01")
+    for number, source in enumerate((first, changed(first, ts=lambda ts: ts + 1, qty=1))):
+        model.upsert(source)
+        write(table, "upsert", put_source(source, tmp_path, name=str(number)))
+    more = changed(first, id=lambda key: f"{key} more")
+    model.insert(more)
+    result = write(table, "insert", put_source(more, tmp_path, name="more"))
+    assert filled(table, result.instant) == {"": 4}
+    model.check(table)
+    assert_metadata_true(table)
+
+
 def test_a_bulk_insert_fills_none(golden: Golden, tmp_path: Path) -> None:
     table = golden("9", "cow_basic").table
     model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
