@@ -193,9 +193,11 @@ class Model:
         self.rows[place] = [row for _ in old]
         return "updated"
 
-    def insert(self, given: pa.Table) -> int:
-        """Adds the rows, whether or not their keys are there. Returns how many."""
-        rows = [row for row in given.to_pylist() if not row.get(IS_DELETED)]
+    def insert(self, given: pa.Table, *, takes_marked: bool = False) -> int:
+        """Adds the rows, whether or not their keys are there; those that are marked as deleted only with
+        `takes_marked`. Returns how many.
+        """
+        rows = [row for row in given.to_pylist() if takes_marked or not row.get(IS_DELETED)]
         for row in rows:
             self.rows.setdefault(self.place(row), []).append(row)
         self.twice |= {place for place, there in self.rows.items() if len(there) > 1}

@@ -134,8 +134,9 @@ class WriteJob(RewriteJob[WritePlan]):
         for tagged in self._tagged or ():
             new.update(tagged.new)
             updates.update({int(number): count for number, count in tagged.in_groups.items()})
-        for partition, count in sorted(new.items()):
-            profile.setdefault(partition, []).append(to_come(inserts=count))
+        # A bulk_insert of Hudi makes no profile. Others have one for each partition.
+        for partition in sorted(self._work.row_counts) if self.operation != Operation.BULK_INSERT else ():
+            profile[partition] = [to_come(inserts=new[partition])]
         for number in self._routes.touched:
             group, instant = plan.slices[number].file_group, plan.log_instants[number]
             profile.setdefault(group.partition, []).append(to_come(group.file_id, instant, updates=updates[number]))
@@ -290,9 +291,11 @@ class WriteJob(RewriteJob[WritePlan]):
         most = file_bytes + file_bytes // 10 if plan.buckets is None else sys.maxsize
         files = NewFiles.of(context, self.instant, schema, most, attempt.requirements)
         policy = MergePolicy.for_table(context.config, context.options)
+        # Hudi's row writer, the default of a bulk_insert, takes rows that are marked as deleted for rows.
+        takes_marked = self.operation == Operation.BULK_INSERT and plan.buckets is None
         target = UpsertTarget(
             self.operation,
-            RowsTarget(uri, options, files, str(uuid4()), policy),
+            RowsTarget(uri, options, files, str(uuid4()), None if takes_marked else policy),
             routes,
             plan.slices,
             plan.log_instants,
