@@ -205,7 +205,7 @@ def test_the_commit_says_what_real_hudi_says(
     assert said == due
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", tiered(OPERATIONS, ["upsert"]))
 @pytest.mark.parametrize("version", tiered(JUDGES, ["9"]))
 def test_the_inflight_file_says_what_real_hudi_says(
     golden: Golden, request: pytest.FixtureRequest, version: str, operation: str
@@ -247,7 +247,7 @@ DIED: dict[str, Callable[[Operation], bool]] = {
 
 
 @pytest.mark.parametrize("operation", tiered(OPERATIONS, ["upsert"]))
-@pytest.mark.parametrize("died", DIED)
+@pytest.mark.parametrize("died", tiered(list(DIED), ["written"]))
 @pytest.mark.parametrize("version", tiered(JUDGES, ["9"]))
 def test_real_hudi_rolls_back_a_write_of_ours_that_died(
     request: pytest.FixtureRequest, tmp_path: Path, version: str, died: str, operation: str
@@ -302,7 +302,11 @@ def test_other_writers_see_which_file_groups_our_write_changes(
 
 @pytest.mark.parametrize("operation", tiered(OPERATIONS, ["upsert"]))
 @pytest.mark.parametrize(
-    "name", ["failed_inflight_cow", "failed_inflight_cow_direct_markers", "failed_after_metadata_cow"]
+    "name",
+    tiered(
+        ["failed_inflight_cow", "failed_inflight_cow_direct_markers", "failed_after_metadata_cow"],
+        ["failed_inflight_cow"],
+    ),
 )
 @pytest.mark.parametrize("version", tiered(JUDGES, ["9"]))
 def test_we_roll_back_a_write_of_real_hudi_that_died(
