@@ -18,12 +18,11 @@ from hudi_core.timeline.instant import Action
 from tests.interop.changes import after_upsert, upsert_rows, user_columns
 from tests.interop.fully_indexed_golden_table import WITH_INDEXES, Served
 from tests.interop.golden_judge import ENDS, LOSES_SAVEPOINT, NO_META, Golden, Judge, golden_tables, is_mor
-from tests.interop.judged import COW, JUDGES, Judged
+from tests.interop.judged import COW, EVERY_JUDGE, JUDGES, Judged
 from tests.interop.real_hudi import RealHudi
 from tests.interop.test_conflicts import Table, differences
 from tests.interop.twice_written import (
     OPERATIONS,
-    ROW_WRITER,
     TAGGING,
     Twice,
     content_of,
@@ -58,9 +57,6 @@ NOT_MERGED = {
 """Real Hudi fails to merge into base files that it wrote with all types."""
 MISREAD = {("6", "types_timestamp_millis"), ("8", "types_timestamp_millis")}
 """0.15.0 and 1.0.2 take the milliseconds of base files for microseconds where they merge them."""
-MARKED = ("payload_default_cow", "merge_mode_commit_time_cow", "merge_mode_event_time_cow")
-"""Tables with rows that are marked as deleted."""
-WITHOUT_ROW_WRITER = {ROW_WRITER: "false"}
 
 
 def twice_written(golden: Golden, request: pytest.FixtureRequest, version: str, name: str) -> Twice:
@@ -71,20 +67,20 @@ def twice_written(golden: Golden, request: pytest.FixtureRequest, version: str, 
 def test_real_hudi_reads_what_it_would_have_written(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str, operation: str
 ) -> None:
-    """Where it fails to write, or misreads what it wrote, a model says what we must have written. Its row writer takes
-    rows that are marked as deleted for rows: see the test of these.
-    """
+    """Where it fails to write, or misreads what it wrote, a model says what we must have written."""
     twice = twice_written(golden, request, version, name)
     rows, before, model = given_rows(twice.case, twice.ours, operation), twice.judge.theirs, twice.model()
     if (name, operation) in REFUSED:
         with pytest.raises(UnsupportedError, match="change logs"):
             twice.we_write(operation, rows)
         return
-    options = WITHOUT_ROW_WRITER if operation == "bulk_insert" and name in MARKED else {}
-    error = fails_with(lambda: twice.they_write(operation, rows, options))
+    error = fails_with(lambda: twice.they_write(operation, rows))
     twice.we_write(operation, rows)
     if model is not None:
-        (model.insert if operation.endswith("insert") else getattr(model, operation))(rows)
+        if operation in TAGGING:
+            getattr(model, operation)(rows)
+        else:
+            model.insert(rows, takes_marked=operation == "bulk_insert")
         read, due = own_columns(read_rows(twice.ours)), [row for rows in model.rows.values() for row in rows]
         assert_same_rows(read, pa.Table.from_pylist(due, read.schema))
     assert (error is not None) == ((version, name, operation) in NOT_MERGED), error
@@ -125,8 +121,9 @@ def test_real_hudi_goes_on_behind_our_writes(
     twice.write("upsert", rows)
     own = own_rows(twice.ours, read_rows(twice.ours)).sort_by(twice.case.info["record_key_fields"][-1])
     twice.write("delete", own.slice(0, 3))
+    if not is_empty and (name, "bulk_insert") != SECOND_GROUP:
+        twice.write("bulk_insert", own.slice(0, 2))
     if not is_empty:
-        twice.write("bulk_insert", own.slice(0, 2), WITHOUT_ROW_WRITER)
         twice.write("insert", own.slice(2, 1))
     judge.ours, judge.theirs = read_rows(judge.base), judge.snapshot(judge.untouched, metadata=True)
     judge.check(meta=False)
@@ -135,17 +132,15 @@ def test_real_hudi_goes_on_behind_our_writes(
 
 
 @pytest.mark.conformance
-@pytest.mark.parametrize(("version", "name"), [table for table in WITH_INDEXES if "mor" not in table[1]])
+@pytest.mark.parametrize(("version", "name"), [table for table in WITH_INDEXES if table in TABLES])
 def test_every_index_leads_to_the_rows_that_we_wrote(
     golden: Golden, request: pytest.FixtureRequest, tmp_path: Path, version: str, name: str
 ) -> None:
     """Real Hudi answers by the indexes what a scan answers, finds by them the rows that it changes, deletes, and
     cleans.
     """
-    hudi: RealHudi = request.getfixturevalue({**JUDGES, "6-by-1.2.0": "hudi_1_2", "8-by-1.2.0": "hudi_1_2"}[version])
+    hudi: RealHudi = request.getfixturevalue(EVERY_JUDGE[version])
     table = Served.of(hudi, golden(version, name))
-    if table.is_mor:
-        pytest.skip("a merge-on-read table")
     rows = upsert_rows(table.rows.sort_by("id").slice(7), 9, "ours")
     write(table.base, "upsert", put_source(rows, tmp_path, files=2, name="upsert"))
     table.rows = after_upsert(table.rows, rows)
@@ -162,10 +157,12 @@ def test_every_index_leads_to_the_rows_that_we_wrote(
 
 # What the timeline says.
 
-ONLY_THEIRS = {"8": ("minEventTime", "maxEventTime")}
-"""1.0.2 alone records the ordering values of an upsert as event times."""
-ONLY_OURS = {"6": ("prevBaseFile",)}
-"""0.15.0 does not know the name of the file that was replaced."""
+OF_ONE_RELEASE = {"6": ("prevBaseFile",), "8": ("minEventTime", "maxEventTime")}
+"""0.15.0 does not know the name of the file that was replaced, which we record. 1.0.2 alone records the ordering values
+of an upsert as event times.
+"""
+SECOND_GROUP = ("bucket_index_cow", "bulk_insert")
+"""Real Hudi begins a second file group of a bucket (apache/hudi#10894), and fails at its next write into that."""
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -188,20 +185,19 @@ def test_the_commit_says_what_real_hudi_says(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str, operation: str
 ) -> None:
     """Of each file: the file it replaces, and how many rows were written, inserted, updated and deleted."""
+    if (name, operation) == SECOND_GROUP:
+        return
     twice = twice_written(golden, request, version, name)
-    twice.write(operation, given_rows(twice.case, twice.ours, operation), WITHOUT_ROW_WRITER)
+    twice.write(operation, given_rows(twice.case, twice.ours, operation))
     known = {file.partition("_")[0] for file in twice.judge.theirs["_hoodie_file_name"].to_pylist()}
     ours, theirs = (content_of(table, newest_commit(table)) for table in (twice.ours, twice.theirs))
     for member in ("operationType", "compacted", "partitionToReplaceFileIds"):
         assert ours.get(member) == theirs.get(member)
     assert ours["extraMetadata"]["schema"] == theirs["extraMetadata"]["schema"]
     said, due = (stats_of(content, known.__contains__) for content in (ours, theirs))
-    for content, names in ((said, ONLY_OURS), (due, ONLY_THEIRS)):
-        for stat in (stat for stats in content.values() for stat in stats):
-            for member in names.get(version, ()):
-                stat.pop(member, None)
-            for member in ONLY_THEIRS.get(version, ()):
-                stat.pop(member, None)
+    for stat in (stat for content in (said, due) for stats in content.values() for stat in stats):
+        for member in OF_ONE_RELEASE.get(version, ()):
+            stat.pop(member, None)
     assert said == due
 
 

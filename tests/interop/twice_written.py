@@ -31,7 +31,6 @@ from tests.support.writes import Model, Row
 OPERATIONS = ("upsert", "insert", "delete", "bulk_insert")
 TAGGING = ("upsert", "delete")
 """Operations that look for the file groups of their keys."""
-ROW_WRITER = "hoodie.datasource.write.row.writer.enable"
 _DEFAULT_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 _TIMED = "EVENT_TIME_ORDERING"
 State = dict[str, Any]

@@ -193,6 +193,7 @@ class Attempt:
         self._groups = groups
         self._held = held
         self._timeline = timeline
+        self._new_schema = new_schema
         self._workers = job.context.workers(job.run.engine, held.epoch)
         self._publisher = job.context.metadata_publisher(held.epoch, new_schema)
         self._required = job.required if new_schema is None else None
@@ -293,6 +294,8 @@ class Attempt:
         if not moved or not names:
             return None
         table = indexed_table(context, timeline)
+        if self._new_schema is not None:
+            table = replace(table, schema=self._new_schema)
         metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())
         spec = reader_spec(context, table.schema, timeline, merge_logs=True).up_to(job.instant)
         updates = RowUpdates(context.storage, table, metadata_timeline, self._workers, context.zone)

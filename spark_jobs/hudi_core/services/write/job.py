@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
+from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ConfigError, ConflictError, HudiError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy, key_fields
 from hudi_core.filegroup.read.log_scan import CommittedInstants
@@ -26,6 +27,7 @@ from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.names import FileGroupId, parse_log_file
+from hudi_core.query.context import reader_spec
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Completion, Run
 from hudi_core.services.metadata.initialization import indexed_table
@@ -237,6 +239,7 @@ class WriteJob(RewriteJob[WritePlan]):
         of_table = 0 if wanted else sum(base.size for base in base_files.values()) // row_bytes
         shards = 1 + max((rows.count + of_table) // KEYS_PER_SHARD, rows.size // UNIT_BYTES)
         uri, options, fields = context.uri, dict(context.storage_options), key_fields(context.config)
+        reader = self._reader() if plan.logged else ""
         units = [
             *(
                 KeysUnit(rows.rows, uri, options, fields, shards, number, part=part)
@@ -244,7 +247,16 @@ class WriteJob(RewriteJob[WritePlan]):
             ),
             *(
                 KeysUnit(
-                    rows.rows, uri, options, fields, shards, number, base_file=base, wanted=wanted.get(base.partition)
+                    rows.rows,
+                    uri,
+                    options,
+                    fields,
+                    shards,
+                    number,
+                    base_file=base,
+                    wanted=wanted.get(base.partition),
+                    logged=plan.slices[number] if number in plan.logged else None,
+                    reader=reader if number in plan.logged else "",
                 )
                 for number, base in base_files.items()
             ),
@@ -270,6 +282,10 @@ class WriteJob(RewriteJob[WritePlan]):
         if newer:
             log.info("%d rows of the source have a newer row of their key", newer.total())
         return tagged
+
+    def _reader(self) -> str:
+        timeline = self.active.load()
+        return to_text(reader_spec(self.context, self._schema_of(timeline), timeline, merge_logs=True))
 
     def _write(self, plan: WritePlan, rows: CountedRows, attempt: Attempt, held: Claim) -> list[Upserted]:
         context, routes = self.context, self._routes

@@ -28,6 +28,7 @@ from hudi_core.services.rewriting.checks import (
 )
 from hudi_core.services.source.files import CountedRows, Needs
 from hudi_core.services.write.checks import check_buckets_of, check_not_nested
+from hudi_core.services.write.log_keys import slices_with_own_keys_in_logs
 from hudi_core.services.write.row_shards import Spread, spread_of
 from hudi_core.services.write.tag import Tagged
 from hudi_core.services.write.work import Extent, Work
@@ -86,13 +87,15 @@ class WritePlan:
     """The table as a write finds it. `slices` are those of its partitions where rows may go. A key is looked for in
     base files (HoodieSimpleIndex), so they have one, but for the buckets of a bucket index. `buckets` are the numbers
     of the slices by their places (Buckets.places). New log files belong to the `log_instants`, one of each slice: that
-    of its pending compaction, or the instant of the slice. `known` are the commits that the table had. `new_partitions`
-    are those that it does not have yet.
+    of its pending compaction, or the instant of the slice. `logged` are the numbers of the slices whose log files may
+    have keys of their own (log_keys.py). `known` are the commits that the table had. `new_partitions` are those that it
+    does not have yet.
     """
 
     partitions: tuple[str, ...]
     slices: tuple[FileSlice, ...] = ()
     log_instants: tuple[str, ...] = ()
+    logged: frozenset[int] = frozenset()
     new_partitions: frozenset[str] = frozenset()
     known: frozenset[str] = frozenset()
     buckets: Mapping[str, int] | None = None
@@ -121,10 +124,12 @@ def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePl
     else:
         is_bulk = work.operation == Operation.BULK_INSERT
         found = [item for item in slices if item.base_file is not None and not is_bulk]
+    looks_in_logs = buckets is None and work.operation in TAGGING
     return WritePlan(
         partitions,
         tuple(found),
         tuple(view.pending.compaction_of(item.file_group) or item.base_instant for item in found),
+        slices_with_own_keys_in_logs(context, timeline, found) if looks_in_logs else frozenset(),
         frozenset(partitions) - known,
         timeline.commits().requested_times,
         None if buckets is None else _places(found),

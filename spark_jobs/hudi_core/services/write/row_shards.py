@@ -147,7 +147,7 @@ def _parts(start: int, end: int, shards: tuple[int, int]) -> Iterator[tuple[int,
 
 def produce_combined(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a part in sorted pieces (engine.protocol.Produce). Raises the errors of read_part, and
-    FormatError for rows without an ordering value, which Hudi 0.15 refuses. Memory: a batch, and half of the budget.
+    FormatError for rows without an ordering value, which Hudi refuses. Memory: a batch, and half of the budget.
     """
     for part in grouped(ordered_rows(unit), max_bytes=unit.rows.config.sorted_bytes):
         yield from exchange_pieces(_pieces_of_keys(part, unit.spread, unit.rows.config.piece_bytes))
@@ -166,19 +166,18 @@ def ordered_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
 
 def order_keys(batch: pa.RecordBatch, ordering: Ordering, first: int, *, path: str) -> pa.Array:
     """Returns the keys (binary) that order keyed rows by partition path, record key, ordering values, and place in the
-    source. The places begin at `first`. Raises FormatError naming `path` for a null that has no order.
+    source. The places begin at `first`. Raises FormatError naming `path` for a null.
     """
     values = {PARTITION_PATH: batch.column(PARTITION_PATH), RECORD_KEY: batch.column(RECORD_KEY)}
     for number, column in enumerate(ordering.columns):
         column_values = column.from_rows(batch)
-        if column_values.null_count and not ordering.hudi_1:
+        if column_values.null_count:
             raise FormatError(
                 f"{column_values.null_count} rows have no value in {column.name!r}, by which they are combined",
                 path=path,
                 remedy="give each row one",
             )
-        is_number = pa.types.is_integer(column_values.type) or pa.types.is_floating(column_values.type)
-        values[f"order{number}"] = column_values.fill_null(0) if is_number else column_values
+        values[f"order{number}"] = column_values
     values[_POSITION] = pa.array(np.arange(first, first + batch.num_rows))
     return SortOrder(tuple(values)).keys(pa.RecordBatch.from_arrays(list(values.values()), names=list(values)))
 

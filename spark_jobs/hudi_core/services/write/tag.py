@@ -37,10 +37,11 @@ from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import join
 from hudi_core.services.rewriting.sort_order import SORT_KEY, merged_pieces
 from hudi_core.services.source.files import SourcePart, SourceRows
+from hudi_core.services.write.log_keys import keys_of_slice
 from hudi_core.services.write.row_shards import RowsUnit, Spread, newest, ordered_rows
 from hudi_core.services.write.shard_files import keyed_schema
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_core.view.file_group import DataFile
+from hudi_core.view.file_group import DataFile, FileSlice
 
 GROUP: Final = "_airflow_hudi_group"
 """The column with the number of a row's file group; NEW for a key that the table does not have."""
@@ -58,7 +59,7 @@ _BETWEEN: Final = pa.scalar("\x00", pa.large_string())
 @dataclass(frozen=True, slots=True)
 class KeysUnit:
     """A `part` of the source, or the base file of the file group `number`. Of a base file only the keys `wanted` count;
-    all where it is None.
+    all where it is None. With a `reader` (log_keys.keys_of_slice) the keys of the whole slice `logged` count, too.
     """
 
     rows: SourceRows
@@ -70,6 +71,8 @@ class KeysUnit:
     part: SourcePart | None = None
     base_file: DataFile | None = None
     wanted: tuple[str, ...] | None = None
+    logged: FileSlice | None = None
+    reader: str = ""
     rows_per_batch = PIECES_PER_BATCH
 
 
@@ -123,21 +126,27 @@ def produce_keys(unit: KeysUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatc
 
 
 def _table_pieces(unit: KeysUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
+    wanted = None if unit.wanted is None else pa.array(unit.wanted, pa.string())
+    for keys in _table_keys(unit, wanted):
+        if wanted is not None:
+            keys = keys.filter(pc.is_in(keys, value_set=wanted))
+        groups = pa.array(np.full(len(keys), unit.number, np.int32))
+        rows = pa.Table.from_arrays([keys, groups], schema=_TABLE_KEYS)
+        for shard, part in _by_shard(rows, group_indexes(keys, unit.shards)):
+            yield shard, _OF_TABLE, part
+
+
+def _table_keys(unit: KeysUnit, wanted: pa.Array | None) -> Iterator[pa.Array]:
     base = unit.base_file
     if base is None:
         return
     storage = open_data_storage(unit.uri, unit.storage_options)
-    wanted = None if unit.wanted is None else pa.array(unit.wanted, pa.string())
     with open_base_file(storage, base.path) as file:
         row_groups = None if wanted is None else _row_groups(file, unit.key_fields, wanted)
         for batch in file.batches(list(unit.key_fields), _KEYS_AT_ONCE, row_groups) if row_groups != [] else ():
-            keys = record_keys(batch, unit.key_fields, path=base.path)
-            if wanted is not None:
-                keys = keys.filter(pc.is_in(keys, value_set=wanted))
-            groups = pa.array(np.full(len(keys), unit.number, np.int32))
-            rows = pa.Table.from_arrays([keys, groups], schema=_TABLE_KEYS)
-            for shard, part in _by_shard(rows, group_indexes(keys, unit.shards)):
-                yield shard, _OF_TABLE, part
+            yield record_keys(batch, unit.key_fields, path=base.path)
+    if unit.logged is not None:
+        yield from keys_of_slice(storage, unit.reader, unit.logged, unit.key_fields)
 
 
 def _row_groups(file: ParquetBaseFile, key_fields: Sequence[str], wanted: pa.Array) -> list[int] | None:

@@ -25,6 +25,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, put_source
 from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.tiers import tiered
+from tests.support.writes import write
 
 Golden = Callable[[str, str], GoldenCase]
 COMBINE = {"hoodie.combine.before.insert": "true"}
@@ -162,17 +163,19 @@ def test_rows_are_ordered_by_decimals(golden: Golden, tmp_path: Path, version: s
     assert sorted(read_rows(table).column("c_dec_38_10").to_pylist()) == [value + 9 for value in values]
 
 
-def test_rows_without_an_ordering_value_are_refused_as_in_hudi_0_15(golden: Golden, tmp_path: Path) -> None:
-    chosen = golden("6", "cow_basic")
-    rows = own_rows(chosen.table, read_rows(chosen.table))
-    name = chosen.info["table_config"]["hoodie.table.precombine.field"]
-    at = rows.schema.get_field_index(name)
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_rows_without_an_ordering_value_are_refused_as_in_hudi(golden: Golden, tmp_path: Path, version: str) -> None:
+    table = golden(version, "cow_basic").table
+    rows = own_rows(table, read_rows(table))
+    at = rows.schema.get_field_index("ts")
     rows = rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, rows.schema.field(at).type))
-    with pytest.raises(FormatError, match=f"rows have no value in '{name}'"):
-        overwrite(chosen.table, put_source(rows, tmp_path), COMBINE)
+    with pytest.raises(FormatError, match="rows have no value in 'ts'"):
+        overwrite(table, put_source(rows, tmp_path), COMBINE)
+    with pytest.raises(FormatError, match="rows have no value in 'ts'"):
+        write(table, "upsert", put_source(rows, tmp_path, name="upsert"))
 
 
-def keyed(entries: list[tuple[str, str, int | None]]) -> pa.RecordBatch:
+def keyed(entries: list[tuple[str, str, int]]) -> pa.RecordBatch:
     paths, keys, order = zip(*entries, strict=True) if entries else ((), (), ())
     return pa.RecordBatch.from_arrays(
         [pa.array(paths, pa.string()), pa.array(keys, pa.string()), pa.array(order, pa.int64())],
@@ -181,21 +184,18 @@ def keyed(entries: list[tuple[str, str, int | None]]) -> pa.RecordBatch:
 
 
 ENTRIES = st.lists(
-    st.tuples(
-        st.sampled_from(["a", "b", "é", ""]), st.sampled_from(["k", "k\0", "l", "ß"]), st.none() | st.integers(-3, 3)
-    ),
+    st.tuples(st.sampled_from(["a", "b", "é", ""]), st.sampled_from(["k", "k\0", "l", "ß"]), st.integers(-3, 3)),
     max_size=30,
 )
 
 
 @given(ENTRIES, st.integers(1, 7))
 @settings(max_examples=200, deadline=None)
-def test_random_rows_are_combined_as_one_by_one(entries: list[tuple[str, str, int | None]], step: int) -> None:
-    """Null is the number 0, as in Hudi 1.x."""
+def test_random_rows_are_combined_as_one_by_one(entries: list[tuple[str, str, int]], step: int) -> None:
     ordering = Ordering((OrderingColumn("ts", "long", pa.int64()),), hudi_1=True)
     expected: dict[tuple[str, str], tuple[int, int]] = {}
     for at, (path, key, value) in enumerate(entries):
-        expected[path, key] = max(expected.get((path, key), (value or 0, at)), (value or 0, at))
+        expected[path, key] = max(expected.get((path, key), (value, at)), (value, at))
     batch = keyed(entries)
     keys = order_keys(batch, ordering, 0, path="p")
     order = pc.sort_indices(keys)

@@ -1,0 +1,63 @@
+"""Keys that only the log files of a file slice have. An index of base files misses them.
+
+A key that is deleted, and put back while a compaction is pending, goes to a log file, since the old base file has it.
+The compaction leaves it out of the new base file. Hudi's SIMPLE and BLOOM indexes then take the key for new, and double
+its row at the next upsert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import pyarrow as pa
+
+from hudi_core.engine.serializer import from_text
+from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.filegroup.read.slice_reader import SliceReader
+from hudi_core.model.names import FileGroupId, parse_base_file
+from hudi_core.services.context import TableContext
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import FileSlice
+
+
+def slices_with_own_keys_in_logs(
+    context: TableContext, timeline: Timeline, slices: Sequence[FileSlice]
+) -> frozenset[int]:
+    """Returns the numbers of the slices whose log files may have keys that their base files lack: a log file was
+    written while the compaction of the base file was pending. A compaction that was archived since counts, too.
+    """
+    numbered = [
+        (number, item.file_group, parse_base_file(item.base_file.name).instant)
+        for number, item in enumerate(slices)
+        if item.base_file is not None and item.log_files
+    ]
+    completed = context.active.completion_times(timeline) if numbered else {}
+    commits = timeline.commits()
+
+    @cache
+    def written_beside(compaction: str) -> frozenset[FileGroupId]:
+        commit = commits.find(compaction, Action.COMMIT)
+        end = None if commit is None else completed.get(commit)
+        deltas = commits.of_actions(Action.DELTA_COMMIT).after(compaction)
+        beside = Timeline() if end is None else deltas.before(end)
+        stats = (stat for item in beside for stat in context.active.read_commit(item).write_stats())
+        return frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in stats)
+
+    return frozenset(
+        number
+        for number, group, instant in numbered
+        if not commits.contains(instant) or group in written_beside(instant)
+    )
+
+
+def keys_of_slice(storage: Storage, reader: str, item: FileSlice, key_fields: Sequence[str]) -> Iterator[pa.Array]:
+    """Yields the record keys of a file slice, merged with its log files. `reader` is a ReaderSpec as text. Raises the
+    errors of SliceReader.read and record_keys.
+    """
+    columns = list(dict.fromkeys(name.partition(".")[0] for name in key_fields))
+    for batch in SliceReader(storage, from_text(ReaderSpec, reader)).read(item, columns):
+        yield record_keys(batch, key_fields, path=item.file_group.file_id)

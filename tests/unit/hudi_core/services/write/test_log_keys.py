@@ -1,0 +1,91 @@
+"""Keys that only log files have are found: no row is doubled. test_append.py does so for a compaction of Hudi's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.services.compaction.planner import CompactionService
+from hudi_core.services.write.log_keys import slices_with_own_keys_in_logs
+from hudi_core.view.file_group import FileSlice
+from tests.support.changed_tables import an_owner, open_context
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import put_source
+from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
+from tests.support.writes import Model, changed, own_columns, write
+
+Golden = Callable[[str, str], GoldenCase]
+DAY = "2024-01-01"
+ONE_DELTA = {"hoodie.compact.inline.max.delta.commits": "1"}
+
+
+def logged(table: Path) -> list[FileSlice]:
+    context = open_context(table)
+    timeline = context.active.load()
+    slices = [item for item in context.view(timeline).latest_merged_slices(DAY) if item.base_file is not None]
+    return [slices[number] for number in sorted(slices_with_own_keys_in_logs(context, timeline, slices))]
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["few keys", "many keys"])
+@pytest.mark.parametrize(
+    ("version", "name"),
+    tiered(
+        [(version, name) for version in ("6", "8", "9") for name in ("mor_basic", "no_meta_fields_mor")],
+        [("6", "mor_basic"), ("9", "mor_basic"), ("9", "no_meta_fields_mor")],
+    ),
+)
+def test_a_key_that_was_put_back_beside_a_compaction_is_found(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, name: str, few: bool
+) -> None:
+    """Also by the next upsert, and once another compaction has brought it to a base file."""
+    if not few:
+        monkeypatch.setattr("hudi_core.services.write.job._MOST_WANTED", 0)
+    table = golden(version, name).table
+    model = Model.of(table, event_time=version != "6")
+    own = own_columns(read_rows(table)).sort_by("id")
+    gone = own.filter(pc.equal(own.column("dt"), DAY)).slice(2, 3)
+    later = iter(range(1, 9))
+
+    def put(operation: str, rows: pa.Table) -> None:
+        getattr(model, operation)(rows)
+        source = put_source(rows, tmp_path, name=str(next(later)))
+        assert getattr(write(table, operation, source), {"upsert": "updated"}.get(operation, "deleted")) == 3
+        model.check(table)
+
+    def compact() -> str:
+        planned = CompactionService().schedule(open_context(table, ONE_DELTA), an_owner(), dry_run=False).instant
+        assert planned is not None
+        return planned
+
+    def run(planned: str) -> None:
+        CompactionService().run(open_context(table), planned, LocalEngine(1), an_owner(), None)
+        model.check(table)
+
+    put("delete", gone)
+    planned = compact()
+    put("upsert", changed(gone, ts=lambda ts: ts + 999_999))
+    run(planned)
+    assert logged(table)
+    put("upsert", changed(gone, ts=lambda ts: ts + 1_999_999))
+    run(compact())
+    assert not logged(table)
+    put("upsert", changed(gone, ts=lambda ts: ts + 2_999_999))
+    assert_metadata_true(table)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_log_files_of_an_archived_compaction_are_read(golden: Golden, version: str) -> None:
+    """When it completed is not looked up."""
+    context = open_context(golden(version, "mor_basic").table)
+    timeline = context.active.load()
+    slices = [item for item in context.view(timeline).latest_merged_slices(DAY) if item.log_files]
+    assert slices
+    last = timeline.commits().last()
+    assert last is not None
+    assert len(slices_with_own_keys_in_logs(context, timeline.after(last.requested_time), slices)) == len(slices)
