@@ -161,12 +161,27 @@ def cases(tables: Tables) -> list[Case]:
             {"fail_on": "never", "probe_store": True, "engine": "auto"},
             tasks={"probe_store": "success"},
         ),
+        *_write_cases(tables),
+        *_repair_cases(tables),
+    ]
+
+
+def _write_cases(tables: Tables) -> list[Case]:
+    """What is created, written and deleted."""
+    return [
         Case("hudi_insert_overwrite", state=NO_RUN),
         Case(
             "hudi_insert_overwrite",
             "rows",
             {"table": tables.written, "source": str(tables.rows)},
             tasks={"overwrite": "success"},
+        ),
+        Case("hudi_create_table", state=NO_RUN),
+        Case(
+            "hudi_create_table",
+            "like rows",
+            {"table": "created", "table_name": "created", "record_key": "id", "like": str(tables.rows)},
+            tasks={"create": "success"},
         ),
         Case("hudi_merge_day", state=NO_RUN),
         Case(
@@ -182,7 +197,6 @@ def cases(tables: Tables) -> list[Case]:
             {"table": tables.written, "partitions": tables.partition},
             tasks={"delete": "success"},
         ),
-        *_repair_cases(tables),
     ]
 
 

@@ -12,12 +12,14 @@ import pytest
 
 from hudi_core.table import HudiTable
 from tests.airflow.dag_runs import engines, environment_for, pending, run_dag, run_dags, timeline
+from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
 from tests.support.overwrites import own_rows, places, put_source, within
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
 from tests.support.tiers import tiered
+from tests.support.writes import own_columns
 from tests.unit.hudi_core.services.metadata.test_catch_up import forget
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
@@ -137,6 +139,27 @@ def test_a_partition_is_overwritten_and_another_deleted(
     assert (gone["operation"], gone["partitions"], gone["repeated"]) == ("DELETE_PARTITION", 1, False)
     expected = pa.concat_tables([kept, within(rows, first, second, outside=True)])
     assert places(read_rows(table)) == places(expected)
+
+
+def test_a_table_is_created_once_and_written_to(
+    golden: Golden, airflow_environment: dict[str, str], tmp_path: Path
+) -> None:
+    rows = own_columns(read_rows(golden("9", "mor_basic").table))
+    source, table = str(put_source(rows, tmp_path)), tmp_path / "lake" / "created"
+    given = {"table_name": "t", "like": source, "table_type": "mor", "table_version": 8, "engine": "local"}
+    new = {**given, "record_key": "id", "partition_by": "dt", "ordering": "ts"}
+    merge = {"source": source, "engine": "local"}
+
+    (created, again, merged), output = run_dags(
+        environment_for(airflow_environment, table),
+        [("hudi_create_table", new), ("hudi_create_table", new), ("hudi_merge_day", merge)],
+    )
+
+    assert {item["state"] for item in (created, again, merged)} == {"success"}, output[-8000:]
+    assert [item["xcom"]["create"]["created"] for item in (created, again)] == [True, False]
+    assert merged["xcom"]["merge"]["inserted"] == rows.num_rows
+    assert open_context(table).config.version == 8
+    assert_same_rows(own_columns(read_rows(table)), rows)
 
 
 @engines

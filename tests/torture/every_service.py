@@ -1,4 +1,4 @@
-"""One program per table version and table type: real Hudi writes, and each service runs once."""
+"""One program per table version and table type: real Hudi and we write, and each service runs once."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class _Steps:
         steps = (
             self._write("insert", range(30)),
             self._write("upsert", range(4, 20), late=(4, 5)),
+            *self._ours(),
             *(self._compactions() if self.on_read else ()),
             *self._clusterings(),
             *self._overwrites(),
@@ -40,6 +41,15 @@ class _Steps:
         )
         return Program(self.version, WRITERS[self.version], 0, self.table, steps)
 
+    def _ours(self) -> tuple[Step, ...]:
+        """Writes of ours between those of real Hudi, each operation once."""
+        return (
+            self._write("upsert", range(2, 12), late=(3, 6), ours=True),
+            self._write("insert", range(50, 55), ours=True),
+            self._write("bulk_insert", range(55, 58), ours=True),
+            self._write("delete", range(26, 28), ours=True),
+        )
+
     def _compactions(self) -> tuple[Step, ...]:
         """Plans of ours and of real Hudi, each with a write after it."""
         return (
@@ -47,9 +57,9 @@ class _Steps:
             self._write("upsert", range(10, 33)),
             self._command("run compaction"),
             Service("schedule_compaction", options=ONE_DELTA),
-            self._write("delete", range(20, 24)),
+            self._write("delete", range(20, 24), ours=True),
             self._command("run compaction"),
-            self._write("upsert", range(8, 16)),
+            self._write("upsert", range(8, 16), ours=True),
             self._write("upsert", range(12, 22)),
             Service("schedule_log_compaction", options=TWO_BLOCKS),
             self._command("run log_compaction"),

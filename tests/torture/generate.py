@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Final
 
 from tests.torture.our_commands import VERBS
@@ -72,6 +73,8 @@ SERVICES: Final = {
     "restore": 0.3,
 }
 OF_PARTITIONS: Final = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
+OURS: Final = {False: 0.35, True: 0.6}
+"""How often a write is ours: of rows, and of whole partitions."""
 ON_LOGS: Final = frozenset({"schedule_compaction", "compact", "schedule_log_compaction", "log_compact"})
 COMMANDS: Final = {
     "run compaction": 4.0,
@@ -206,30 +209,38 @@ class _Maker:
         partitioned = self.table.partitions > 0
         operation = self._drawn({key: value for key, value in WRITES.items() if partitioned or "partition" not in key})
         number, fails = self._next(), self.dice.random() < 0.08
+        if self.dice.random() < OURS[operation in OF_PARTITIONS]:
+            return self._ours(operation, number)
         if operation in ("insert", "bulk_insert"):
             return Write(
                 operation, number, self._fresh(self.dice.randrange(3, 12)), fails=fails and operation == "insert"
             )
-        if operation in OF_PARTITIONS and self.dice.random() < 0.6:
-            return self._ours(operation, number)
         if operation == "delete_partition":
             return Write(operation, number, self._some(1, 1))
         if operation == "delete":
             return Write(operation, number, self._some(2, 8), fails=fails)
         if operation.startswith("insert_overwrite"):
             return Write(operation, number, self._some(3, 12), fails=fails)
+        inline = self.table.on_read and not fails and self.dice.random() < 0.12
+        options = {"hoodie.compact.inline": "true", **ONE_DELTA} if inline else {}
+        return replace(self._upsert(number), fails=fails, options=options)
+
+    def _upsert(self, number: int) -> Write:
         keys = self._some(4, 16)
         fresh = self._fresh(self.dice.randrange(0, 4))
         late = tuple(key for key in keys if self.table.event_time and self.dice.random() < 0.25)
         dropped = tuple(key for key in keys if self.table.soft_deletes and self.dice.random() < 0.15)
         evolution: Evolution = self.dice.choices(("", "add_column", "widen"), (8, 1, 0.5))[0]
-        inline = self.table.on_read and not fails and self.dice.random() < 0.12
-        options = {"hoodie.compact.inline": "true", **ONE_DELTA} if inline else {}
-        return Write(operation, number, keys + fresh, late, dropped, evolution, fails, options)
+        return Write("upsert", number, keys + fresh, late, dropped, evolution)
 
     def _ours(self, operation: str, number: int) -> Write:
-        keys = self._some(1, 1) if operation == "delete_partition" else self._some(3, 12)
         fault, at = self._fault()
+        if operation == "upsert":
+            return replace(self._upsert(number), ours=True, fault=fault, fault_at=at)
+        if operation in ("insert", "bulk_insert"):
+            keys = self._fresh(self.dice.randrange(3, 12))
+        else:
+            keys = self._some(1, 1) if operation == "delete_partition" else self._some(2, 12)
         return Write(operation, number, keys, ours=True, fault=fault, fault_at=at)
 
     def _fault(self) -> tuple[Fault, int]:

@@ -22,6 +22,8 @@ from tests.torture.program import Command, Program, Service, Step, Write
 def avoided(step: Step, now: Situation) -> str | None:
     """Why the step is not done; None where nothing is in its way."""
     if isinstance(step, Write):
+        if step.ours:
+            return None
         if step.operation in ("upsert", "delete") and not _only_in_logs(now).isdisjoint(map(key_of, step.keys)):
             return "an index of base files does not find a key that log files alone have: it is written twice"
         if _would_not_be_recorded(step, now):

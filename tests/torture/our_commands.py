@@ -127,9 +127,13 @@ def command_line(now: Situation, step: Command) -> list[str] | None:
     return [str(now.base) if word == TABLE else word for word in words] + given
 
 
-def overwrite_line(now: Situation, step: Write, source: Path) -> list[str]:
+OF_WRITERS: Final = ("hoodie.metadata.", "hoodie.datasource.write.payload.class", "hoodie.parquet.small.file.limit")
+"""Options of real Hudi's writers, or what they begin with, that our writes get, too."""
+
+
+def write_line(now: Situation, step: Write, source: Path) -> list[str]:
     """The arguments of hudictl for a write of ours, with the rows in `source`; the same words name the same work."""
-    switches = {name: value for name, value in now.model.table.options.items() if name.startswith("hoodie.metadata.")}
+    switches = {name: value for name, value in now.model.table.options.items() if name.startswith(OF_WRITERS)}
     given = [word for name, value in {**OPTIONS, **switches}.items() for word in ("--option", f"{name}={value}")]
     given += ["--token", f"write {step.number}", "--engine", "local"]
     if step.operation == "delete_partition":
@@ -142,6 +146,8 @@ def overwrite_line(now: Situation, step: Write, source: Path) -> list[str]:
             *(word for name in folders for word in ("--partition", name)),
             *given,
         ]
+    if step.operation in ("insert", "upsert", "delete", "bulk_insert"):
+        return ["write", str(now.base), "--operation", step.operation, "--source", str(source), *given]
     whole = ["--whole-table"] if step.operation == "insert_overwrite_table" else []
     return ["insert-overwrite", str(now.base), "--source", str(source), *whole, *given]
 

@@ -18,7 +18,7 @@ Fault = Literal["", "kill", "error"]
 @dataclass(frozen=True)
 class Write:
     """Real Hudi writes rows of `keys`: each is a number, from which the row's key and partition follow. With `ours`
-    hudictl does (an overwrite, or a deletion of partitions), with a fault as of Command, and then again.
+    hudictl does, with a fault as of Command, and then again.
 
     `number` is what the values of the rows are made of. The rows of `late` keys have an ordering value below the one
     that the table has of the key, those of `dropped` are marked deleted; both need a table that has such. With `fails`

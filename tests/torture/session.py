@@ -155,7 +155,7 @@ class _Run:
         self.result.steps[step.name] += 1
         before = _tree(self.base) if self.base.exists() else frozenset()
         if isinstance(step, Write) and step.ours:
-            self._overwrite(step)
+            self._our_write(step)
         elif isinstance(step, Write):
             self._write(step)
         elif isinstance(step, Service):
@@ -210,17 +210,18 @@ class _Run:
 
     # Our steps.
 
-    def _overwrite(self, step: Write) -> None:
+    def _our_write(self, step: Write) -> None:
         """A write of hudictl; one that died is done again with its token, and is there once."""
         now, before = Situation.of(self.base, self.model), self._completed()
         source = Path(write_parquet(self.model.rows_to_write(step), self.base.parent, "rows"))
-        line = our_commands.overwrite_line(now, step, source)
+        line = our_commands.write_line(now, step, source)
         ended = self._hudictl(line, step.fault, step.fault_at)
         self.result.faults += ended.fault
         if ended.fault:
             ended = self._hudictl(line)
         self._judge(step, ended)
-        new = sorted(time for time, action in self._completed() - before if action == "replacecommit")
+        actions = self._actions(step)
+        new = sorted(time for time, action in self._completed() - before if action in actions)
         if len(new) != (ended.code == 0):
             raise Mismatch("instants", f"{len(new)} instants of {step.name}, which ends in {ended.code}: {new}")
         for instant in new:

@@ -66,6 +66,7 @@ REQUIRED = {
     "hudi_insert_overwrite": ["source"],
     "hudi_merge_day": ["source"],
     "hudi_delete_partition": ["partitions"],
+    "hudi_create_table": ["table_name", "record_key"],
 }
 """What has to be typed."""
 EVENTS = {"hudi_changed_partitions", "hudi_cluster_partition", "hudi_services_on_events"}
@@ -75,7 +76,7 @@ ONE_AT_A_TIME = {*EVENTS, *OF_INTERVALS, "hudi_drill", "hudi_fleet"}
 PURPOSES = {
     "events": EVENTS,
     "repair": {"hudi_drill", "hudi_repair"},
-    "write": {"hudi_delete_partition", *OF_INTERVALS},
+    "write": {"hudi_create_table", "hudi_delete_partition", *OF_INTERVALS},
 }
 CHANGES = {
     "hudi_repair": [
@@ -121,6 +122,11 @@ CHANGES = {
         {"source": "s3://b/rows", "wait_minutes": -1},
         {"token": "once"},
     ],
+    "hudi_create_table": [
+        {"like": "s3://b/rows", "table_name": "t", "record_key": "id", "table_type": "mor", "table_version": 6},
+        {"like": "s3://b/rows", "table_name": "t", "record_key": "id", "table_version": 7},
+        {"like": "s3://b/rows"},
+    ],
     "hudi_delete_partition": [
         {"partitions": "day=1,day=2", "token": "once", "dry_run": True},
         {"partitions": 1},
@@ -137,6 +143,7 @@ ACCEPTED = {
     "hudi_log_compaction": [True, False, False],
     "hudi_insert_overwrite": [True, False, True, False, False],
     "hudi_merge_day": [True, True, False, False],
+    "hudi_create_table": [True, False, False],
     "hudi_delete_partition": [True, False, False],
 }
 """What is typed into the trigger form, and whether Airflow's schema of the params takes it."""
@@ -167,6 +174,7 @@ UPSTREAM = {
     "hudi_cluster_partition": {"cluster": []},
     "hudi_insert_overwrite": {"overwrite": []},
     "hudi_merge_day": {"merge": []},
+    "hudi_create_table": {"create": []},
     "hudi_delete_partition": {"delete": []},
     "hudi_drill": {
         "choose": [],
