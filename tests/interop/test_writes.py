@@ -165,7 +165,7 @@ SECOND_GROUP = ("bucket_index_cow", "bulk_insert")
 """Real Hudi begins a second file group of a bucket (apache/hudi#10894), and fails at its next write into that."""
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", tiered(OPERATIONS, TAGGING))
 @pytest.mark.parametrize(
     ("version", "name"),
     tiered(

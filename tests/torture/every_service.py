@@ -30,13 +30,13 @@ class _Steps:
         steps = (
             self._write("insert", range(30)),
             self._write("upsert", range(4, 20), late=(4, 5)),
-            *self._ours(),
             *(self._compactions() if self.on_read else ()),
             *self._clusterings(),
             *self._overwrites(),
             *self._undone(),
             *self._removals(),
             *self._indexings(),
+            *self._ours(),
             *self._what_hudi_does_next(),
         )
         return Program(self.version, WRITERS[self.version], 0, self.table, steps)
@@ -60,7 +60,7 @@ class _Steps:
             self._write("delete", range(20, 24), ours=True),
             self._command("run compaction"),
             self._write("upsert", range(8, 16), ours=True),
-            self._write("upsert", range(12, 22)),
+            self._write("upsert", range(12, 22), ours=True),
             Service("schedule_log_compaction", options=TWO_BLOCKS),
             self._command("run log_compaction"),
             self._command("run compaction --schedule", **ONE_DELTA),
@@ -79,7 +79,7 @@ class _Steps:
         return (
             self._write("insert_overwrite", range(6), ours=True),
             self._write("delete_partition", (1,), ours=True),
-            self._write("insert", range(33, 45)),
+            self._write("insert", range(33, 45), ours=True),
         )
 
     def _undone(self) -> tuple[Step, ...]:
@@ -87,10 +87,10 @@ class _Steps:
         return (
             self._write("upsert", range(12), fails=True),
             self._command("rollback"),
-            self._write("upsert", range(12)),
+            self._write("upsert", range(12), ours=True),
             self._command("rollback newest"),
             self._command("savepoint create"),
-            self._write("upsert", range(2, 14)),
+            self._write("upsert", range(2, 14), ours=True),
             self._command("restore", pick=1),
             self._command("savepoint delete"),
         )

