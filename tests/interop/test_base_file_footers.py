@@ -111,6 +111,7 @@ def test_old_dates_are_read_behind_a_compaction(hudi: RealHudi, tmp_path: Path) 
     assert read_rows(base)["day"].to_pylist() == [OLD, OLD]
 
 
+@pytest.mark.conformance
 @pytest.mark.parametrize("sort_columns", ["", "id"])
 def test_old_dates_are_read_behind_a_clustering(hudi: RealHudi, tmp_path: Path, sort_columns: str) -> None:
     base = created(hudi, tmp_path, rows(["a", "b"], 1), "bulk_insert", "CORRECTED")
@@ -123,6 +124,7 @@ def test_old_dates_are_read_behind_a_clustering(hudi: RealHudi, tmp_path: Path, 
     assert hudi.snapshot(base, metadata=False)["day"].to_pylist() == [OLD, OLD]
 
 
+@pytest.mark.conformance
 def test_old_dates_are_read_behind_an_overwrite(hudi: RealHudi, tmp_path: Path) -> None:
     """The source is pyarrow's, which is proleptic."""
     base = created(hudi, tmp_path, rows(["a", "b"], 1), "bulk_insert", "CORRECTED")

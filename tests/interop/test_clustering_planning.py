@@ -90,7 +90,7 @@ SINCE_1_2: dict[str, dict[str, str]] = {
     "copied": plan(strategy="SparkStreamCopyClusteringPlanStrategy", group="900000", single="false"),
 }
 """Earlier releases pass over the option, or have no such class."""
-QUICK = ("the default", "groups by bytes, no single ones", "recent days, few groups")
+QUICK = ("the default",)
 """Of version 6 in `make test`."""
 
 

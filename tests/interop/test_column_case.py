@@ -17,7 +17,6 @@ from tests.interop.changes import write_parquet
 from tests.interop.judged import JUDGES, QUICK
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import unpacked_once
-from tests.support.tiers import tiered
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -33,7 +32,8 @@ def by_key(table: pa.Table) -> dict[str, list[object]]:
     return {item["Id"]: [item[name] for name in NAMES] for item in table.to_pylist()}
 
 
-@pytest.mark.parametrize("version", tiered(JUDGES, ["6"]))
+@pytest.mark.conformance
+@pytest.mark.parametrize("version", JUDGES)
 def test_real_hudi_reads_what_services_wrote(request: pytest.FixtureRequest, tmp_path: Path, version: str) -> None:
     hudi: RealHudi = request.getfixturevalue(JUDGES[version])
     for kind, due in (("mor", SNAPSHOT), ("cow", COW_SNAPSHOT)):

@@ -86,6 +86,8 @@ CASES: dict[str, dict[str, str]] = {
     "both, commits not due": trigger("NUM_AND_TIME", 5, 1),
     "both, time not due": trigger("NUM_AND_TIME", 4, LONG),
 }
+CORE = ("the default", "by log size from a threshold", "bounded", "by day", "commits, not due", "both, due")
+"""Of version 9 in `make test`."""
 AFTER_OTHERS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "commits": (trigger("NUM_COMMITS", 2, LONG), ("6", "8", "9")),
     "commits, with the pending one": (trigger("NUM_COMMITS", 3, LONG), ("6",)),
@@ -219,7 +221,7 @@ def _failure(version: str, names: str) -> str:
     return "Task not serializable" if any(f".{name.value}" in names for name in NOT_IN_SPARK) else ""
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", tiered(CASES, CORE))
 def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, tmp_path: Path) -> None:
     options = CASES[case]
     table = subject.table.copy(tmp_path / "table")

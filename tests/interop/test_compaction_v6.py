@@ -103,6 +103,7 @@ def test_version_1_2_reads_what_we_compacted(golden: Golden, hudi_1_2: RealHudi,
     assert_metadata_equals_storage(hudi_1_2, chosen)
 
 
+@pytest.mark.conformance
 def test_version_1_2_writes_and_compacts_at_table_version_6(golden: Golden, hudi_1_2: RealHudi, tmp_path: Path) -> None:
     chosen = serviced(golden, "mor_compaction_requested")
     write_on_top(hudi_1_2, chosen, tmp_path)

@@ -80,7 +80,8 @@ def test_real_hudi_takes_a_compaction_over(point: str, fresh: Table, hudi_0_15: 
     assert_hudi_finds_nothing_wrong(hudi_0_15, path)
 
 
-@pytest.mark.parametrize("point", tiered(ROLLBACK_POINTS, ["metadata rollback inflight"]))
+@pytest.mark.conformance
+@pytest.mark.parametrize("point", ROLLBACK_POINTS)
 def test_real_hudi_takes_a_rollback_over(point: str, failed: Table, hudi_0_15: RealHudi, tmp_path: Path) -> None:
     path = killed(failed, *ROLLBACK_POINTS[point], tmp_path / "table")
     assert_hudi_sees(hudi_0_15, path, failed)
@@ -92,7 +93,8 @@ def test_real_hudi_takes_a_rollback_over(point: str, failed: Table, hudi_0_15: R
     assert_hudi_finds_nothing_wrong(hudi_0_15, path)
 
 
-@pytest.mark.parametrize("point", tiered([*POINTS, *ROLLBACK_POINTS], ["completion decided"]))
+@pytest.mark.conformance
+@pytest.mark.parametrize("point", [*POINTS, *ROLLBACK_POINTS])
 def test_real_hudi_accepts_what_our_own_next_run_makes_of_it(
     point: str, fresh: Table, failed: Table, hudi_0_15: RealHudi, tmp_path: Path
 ) -> None:

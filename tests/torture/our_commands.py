@@ -127,7 +127,12 @@ def command_line(now: Situation, step: Command) -> list[str] | None:
     return [str(now.base) if word == TABLE else word for word in words] + given
 
 
-OF_WRITERS: Final = ("hoodie.metadata.", "hoodie.datasource.write.payload.class", "hoodie.parquet.small.file.limit")
+OF_WRITERS: Final = (
+    "hoodie.metadata.",
+    "hoodie.datasource.write.payload.class",
+    "hoodie.parquet.small.file.limit",
+    "hoodie.index.type",
+)
 """Options of real Hudi's writers, or what they begin with, that our writes get, too."""
 
 

@@ -4,6 +4,7 @@
 - ``schema``: which columns and types of a source the table takes; which columns it gains, and which get wider.
 - ``count``: whether the options make the keys, buckets and time zones that the table's rows have; in which tables rows
   of one key are not combined.
+- ``key_scope``: where the types of indexes look for a key.
 - ``row_size``: how large a row becomes.
 - ``staged_rows``: where the rows of a query are kept until they are written, and when forgotten rows are deleted.
 - ``predicate``: which rows a delete by predicate selects, and where their keys are kept.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,6 +51,7 @@ from hudi_core.services.source.files import (
     evolved_rows,
     find_source,
 )
+from hudi_core.services.source.key_scope import KeyScope, index_type
 from hudi_core.services.source.row_size import bytes_per_row
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
@@ -59,8 +59,6 @@ from hudi_core.view.file_system_view import FileSystemView
 
 log = logging.getLogger(__name__)
 
-_GLOBAL: Final = frozenset({"GLOBAL_BLOOM", "GLOBAL_SIMPLE", "GLOBAL_RECORD_INDEX", "RECORD_INDEX", "HBASE"})
-"""Index types with keys of the whole table (HoodieIndex.isGlobal)."""
 _SAMPLED = 1000
 """How many rows of a file are looked at for their keys."""
 _SAMPLED_FILES = 16
@@ -90,11 +88,12 @@ def counted_rows(context: TableContext, source: Source, engine: Engine, needs: N
         # Deletes by key have no order.
         policy=None if needs.keys_only else MergePolicy.for_table(context.config, context.options),
         combines=needs.one_of_a_key or COMBINE_INSERTS.read(context.options),
+        scope=KeyScope.of(context.options) if needs.one_of_a_key and buckets is None else KeyScope(),
         buckets=buckets,
         keys_only=needs.keys_only,
     )
     if rows.combines and rows.policy is not None and not needs.one_of_a_key:
-        _check_combined(context.config, rows.policy, INDEX_TYPE.read(context.options))
+        _check_combined(context.config, rows.policy, context.options)
     if not needs.keys_only:
         rows = evolved_rows(rows, files[0], context.config.version)
     if rows.evolved_from is not None:
@@ -109,7 +108,7 @@ def counted_rows(context: TableContext, source: Source, engine: Engine, needs: N
     return counted if is_small else replace(counted, row_bytes=bytes_per_row(context, timeline))
 
 
-def _check_combined(config: TableConfig, policy: MergePolicy, index_type: str | None) -> None:
+def _check_combined(config: TableConfig, policy: MergePolicy, options: Mapping[str, str]) -> None:
     """Raises UnsupportedError where another row than the newest of one key may stay."""
     if policy.rules is Rules.FUNCTION or policy.fill is not Fill.NOTHING:
         raise UnsupportedError(
@@ -117,9 +116,10 @@ def _check_combined(config: TableConfig, policy: MergePolicy, index_type: str | 
             path=config.path,
             remedy="combine them in the source, and leave the option out",
         )
-    if (index_type or "").upper() in _GLOBAL:
+    if KeyScope.of(options).is_global or index_type(options) == "HBASE":
         raise UnsupportedError(
-            f"{COMBINE_INSERTS.name}=true with {INDEX_TYPE.name}={index_type}, by which keys are of the whole table",
+            f"{COMBINE_INSERTS.name}=true with {INDEX_TYPE.name}={index_type(options)}, by which keys are of the whole "
+            "table",
             path=config.path,
             remedy="combine rows of different partitions in the source, and leave one of the options out",
         )

@@ -33,6 +33,7 @@ from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import META_FIELDS
 from hudi_core.model.partition import PARTITION_METADATA, check_partitions
+from hudi_core.services.source.key_scope import KeyScope
 from hudi_core.services.source.schema import NO_COLUMN, check_names, check_types, evolve, named_as
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.local import followed
@@ -65,7 +66,7 @@ class RowsFrom:
 @dataclass(frozen=True, slots=True)
 class Needs:
     """What a write needs of the rows of its source. `keys_only`: the columns of keys and partitions, for deletes.
-    `one_of_a_key`: of the rows with one key and partition one is written, whatever the options say. `few_keys`: their
+    `one_of_a_key`: of the rows with one key (KeyScope) one is written, whatever the options say. `few_keys`: their
     keys on the driver, where they are few.
     """
 
@@ -79,8 +80,8 @@ class SourceRows:
     """How tasks read rows. `uri` is the folder of the files. `schema` is the table's, without meta fields. `dropped`
     are partition columns that base files lack (TableConfig.dropped_columns), whether or not the schema names them.
     `evolved_from` is the table's schema where these rows change it. `policy` says which rows are marked as deleted, and
-    with `combines` the order of rows with one key. With `buckets` its key gives a row's file group. `keys_only`: the
-    schema has the columns of keys and partitions, and other columns of the source do not matter.
+    with `combines` the order of rows with one key of the `scope`. With `buckets` its key gives a row's file group.
+    `keys_only`: the schema has the columns of keys and partitions, and other columns of the source do not matter.
     """
 
     uri: str
@@ -92,6 +93,7 @@ class SourceRows:
     evolved_from: AvroSchema | None = None
     policy: MergePolicy | None = None
     combines: bool = False
+    scope: KeyScope = field(default_factory=KeyScope)
     buckets: Buckets | None = None
     keys_only: bool = False
 

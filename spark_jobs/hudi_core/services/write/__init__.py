@@ -10,6 +10,7 @@
 - ``shard_files``: how the rows of a shard become files; which rows are not written.
 - ``plan``: which tables a write refuses; which small file groups are filled; which commits and plans stop the commit.
 - ``tag``: in which file group a key is; which of the rows with one key stays.
+- ``places``: to which of its key's places a row goes; which rows leave a partition for another.
 - ``log_keys``: which log files may have keys that no base file has.
 - ``route``: which shard writes a row; which new rows a small file group takes.
 - ``upsert``: how a file group gets its next base file.

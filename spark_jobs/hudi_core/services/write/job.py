@@ -53,7 +53,15 @@ from hudi_core.services.write.plan import (
 from hudi_core.services.write.proof import prove_write
 from hudi_core.services.write.route import RouteUnit, produce_routed
 from hudi_core.services.write.shard_files import RowsTarget
-from hudi_core.services.write.tag import KEYS_PER_SHARD, KeysUnit, Tagged, TagTarget, produce_keys, tag_shard
+from hudi_core.services.write.tag import (
+    KEYS_PER_SHARD,
+    KeysUnit,
+    Tagged,
+    TagTarget,
+    ordering_of,
+    produce_keys,
+    tag_shard,
+)
 from hudi_core.services.write.upsert import Upserted, UpsertTarget, write_routed
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.commit import Operation, encode_inflight, to_come
@@ -233,13 +241,15 @@ class WriteJob(RewriteJob[WritePlan]):
     def _tag(self, plan: WritePlan, rows: CountedRows, held: Claim) -> list[Tagged]:
         """Returns the tagged rows. Raises ExecutionError where rows were lost or doubled."""
         context, by_keys = self.context, self.operation in TAGGING and plan.buckets is None
-        base_files = {number: item.base_file for number, item in enumerate(plan.slices) if item.base_file and by_keys}
-        wanted = _wanted(rows, [base.partition for base in base_files.values()])
+        slices = {number: item for number, item in enumerate(plan.slices) if item.base_file and by_keys}
+        wanted = _wanted(rows, [item.file_group.partition for item in slices.values()])
         row_bytes = max(_ROW_BYTES, rows.size // max(1, rows.count))
-        of_table = 0 if wanted else sum(base.size for base in base_files.values()) // row_bytes
+        of_table = 0 if wanted else sum(item.base_file.size for item in slices.values() if item.base_file) // row_bytes
         shards = 1 + max((rows.count + of_table) // KEYS_PER_SHARD, rows.size // UNIT_BYTES)
         uri, options, fields = context.uri, dict(context.storage_options), key_fields(context.config)
-        reader = self._reader() if plan.logged else ""
+        ordered, is_global = ordering_of(rows.rows) is not None, rows.rows.scope.is_global
+        is_read = plan.logged.union(at for at, item in slices.items() if ordered or (is_global and item.log_files))
+        reader = self._reader() if is_read else ""
         units = [
             *(
                 KeysUnit(rows.rows, uri, options, fields, shards, number, part=part)
@@ -253,12 +263,12 @@ class WriteJob(RewriteJob[WritePlan]):
                     fields,
                     shards,
                     number,
-                    base_file=base,
-                    wanted=wanted.get(base.partition),
-                    logged=plan.slices[number] if number in plan.logged else None,
-                    reader=reader if number in plan.logged else "",
+                    item=item,
+                    wanted=wanted.get(item.file_group.partition),
+                    logged=number in plan.logged,
+                    reader=reader if number in is_read else "",
                 )
-                for number, base in base_files.items()
+                for number, item in slices.items()
             ),
         ]
         partitions = tuple(item.file_group.partition for item in plan.slices)
@@ -336,9 +346,14 @@ def _wanted(rows: CountedRows, partitions: Sequence[str]) -> dict[str, tuple[str
     """Returns the keys to look for in base files, by partition; none where the units of all base files, in these
     partitions, would have more than _MOST_WANTED: then all keys are looked for.
     """
-    if rows.keys is None or sum(len(rows.keys.get(name, ())) for name in partitions) > _MOST_WANTED:
+    if rows.keys is None:
         return {}
-    return {name: tuple(sorted(rows.keys.get(name, ()))) for name in {*partitions}}
+    keys = rows.keys
+    if rows.rows.scope.is_global:
+        keys = dict.fromkeys(partitions, frozenset().union(*keys.values()))
+    if sum(len(keys.get(name, ())) for name in partitions) > _MOST_WANTED:
+        return {}
+    return {name: tuple(sorted(keys.get(name, ()))) for name in {*partitions}}
 
 
 def _moved(file: DataFileRef, old: Mapping[FileGroupId, FileSlice], instant: str) -> SliceChange:

@@ -13,7 +13,6 @@ from functools import cache
 import pyarrow as pa
 
 from hudi_core.engine.serializer import from_text
-from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.model.names import FileGroupId, parse_base_file
@@ -54,10 +53,9 @@ def slices_with_own_keys_in_logs(
     )
 
 
-def keys_of_slice(storage: Storage, reader: str, item: FileSlice, key_fields: Sequence[str]) -> Iterator[pa.Array]:
-    """Yields the record keys of a file slice, merged with its log files. `reader` is a ReaderSpec as text. Raises the
-    errors of SliceReader.read and record_keys.
+def rows_of_slice(storage: Storage, reader: str, item: FileSlice, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a file slice, merged with its log files, with the top-level columns of these names (dotted
+    where nested). `reader` is a ReaderSpec as text. Raises the errors of SliceReader.read.
     """
-    columns = list(dict.fromkeys(name.partition(".")[0] for name in key_fields))
-    for batch in SliceReader(storage, from_text(ReaderSpec, reader)).read(item, columns):
-        yield record_keys(batch, key_fields, path=item.file_group.file_id)
+    top = list(dict.fromkeys(name.partition(".")[0] for name in columns))
+    return SliceReader(storage, from_text(ReaderSpec, reader)).read(item, top)

@@ -27,6 +27,7 @@ from hudi_core.services.rewriting.checks import (
     check_table,
 )
 from hudi_core.services.source.files import CountedRows, Needs
+from hudi_core.services.source.key_scope import INDEX_TYPES, index_type
 from hudi_core.services.write.checks import check_buckets_of, check_not_nested
 from hudi_core.services.write.log_keys import slices_with_own_keys_in_logs
 from hudi_core.services.write.row_shards import Spread, spread_of
@@ -42,8 +43,6 @@ from hudi_core.view.file_system_view import PendingWork
 
 TAGGING: Final = frozenset({Operation.UPSERT, Operation.DELETE})
 """Operations that look for the file groups of their keys."""
-_INDEXES: Final = frozenset({"SIMPLE", "BLOOM", "BUCKET"})
-"""Index types by which a key is looked for in its partition alone."""
 _CHANGE_LOGS = flag("hoodie.table.cdc.enabled")
 _BY_HUDI: Final = "write with Hudi"
 _NO_ROWS: Final = "the source has no rows"
@@ -84,12 +83,12 @@ class RowsWork(Work):
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """The table as a write finds it. `slices` are those of its partitions where rows may go. A key is looked for in
-    base files (HoodieSimpleIndex), so they have one, but for the buckets of a bucket index. `buckets` are the numbers
-    of the slices by their places (Buckets.places). New log files belong to the `log_instants`, one of each slice: that
-    of its pending compaction, or the instant of the slice. `logged` are the numbers of the slices whose log files may
-    have keys of their own (log_keys.py). `known` are the commits that the table had. `new_partitions` are those that it
-    does not have yet.
+    """The table as a write finds it. `slices` are where rows may go, in its partitions or in all (KeyScope). A key is
+    looked for in base files (HoodieSimpleIndex), so they have one, but for the buckets of a bucket index. `buckets`
+    are the numbers of the slices by their places (Buckets.places). New log files belong to the `log_instants`, one of
+    each slice: that of its pending compaction, or the instant of the slice. `logged` are the numbers of the slices
+    whose log files may have keys of their own (log_keys.py). `known` are the commits that the table had.
+    `new_partitions` are those that it does not have yet.
     """
 
     partitions: tuple[str, ...]
@@ -113,7 +112,9 @@ def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePl
     known = frozenset(view.partitions())
     partitions = tuple(sorted(work.row_counts))
     check_not_nested(context, frozenset(partitions) - known, known)
-    slices = [item for name in partitions if name in known for item in view.latest_merged_slices(name)]
+    is_global = work.rows is not None and work.rows.rows.scope.is_global
+    looked_in = sorted(known) if is_global else [name for name in partitions if name in known]
+    slices = [item for name in looked_in for item in view.latest_merged_slices(name)]
     file_ids: dict[str, list[str]] = {}
     for item in slices:
         file_ids.setdefault(item.file_group.partition, []).append(item.file_group.file_id)
@@ -155,7 +156,7 @@ def _places(slices: Sequence[FileSlice]) -> dict[str, int]:
 
 def _check_supported(context: TableContext, work: Work) -> None:
     config, path = context.config, context.config.path
-    index = (INDEX_TYPE.read(context.options) or "SIMPLE").upper()
+    index = index_type(context.options)
     if work.operation == Operation.INSERT and not DUPLICATE_INSERTS.read(context.options):
         raise UnsupportedError(f"{DUPLICATE_INSERTS.name}=false", path=path, remedy=f"use upsert, or {_BY_HUDI}")
     changes_groups = work.operation in TAGGING or (work.rows is not None and work.rows.rows.buckets is not None)
@@ -164,9 +165,9 @@ def _check_supported(context: TableContext, work: Work) -> None:
         raise UnsupportedError(message, path=path, remedy=_BY_HUDI)
     if work.operation not in TAGGING:
         return
-    if index not in _INDEXES:
+    if index not in INDEX_TYPES:
         message = f"{work.operation} by {INDEX_TYPE.name}={index}"
-        raise UnsupportedError(message, path=path, remedy=f"use one of {', '.join(sorted(_INDEXES))}, or {_BY_HUDI}")
+        raise UnsupportedError(message, path=path, remedy=f"use one of {', '.join(sorted(INDEX_TYPES))}, or {_BY_HUDI}")
     if not COMBINE_UPSERTS.read(context.options):
         raise UnsupportedError(f"{work.operation} with {COMBINE_UPSERTS.name}=false", path=path, remedy=_BY_HUDI)
 

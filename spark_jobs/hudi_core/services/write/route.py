@@ -19,13 +19,15 @@ from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import check_file_name, join
 from hudi_core.services.source.files import SourcePart, SourceRows
+from hudi_core.services.write.places import GROUP, LEAVES, NEW
 from hudi_core.services.write.plan import FRACTIONS, Routes
 from hudi_core.services.write.row_shards import RowsUnit, Spread, keyed_rows, shards_of
-from hudi_core.services.write.tag import GROUP, NEW
 from hudi_core.storage.arrow_store import open_data_storage
 
 _UNIT: Final = "unit of a write"
 _SHARD: Final = "_airflow_hudi_shard"
+LEAVING: Final = b"\xff"
+"""The key of pieces whose rows leave the file group (places.LEAVES): no partition path begins so in UTF-8."""
 _MIX: Final = np.uint32(2_654_435_769)
 """Spreads the hashes of keys that differ in their last digits: these are close to each other (Knuth, volume 3, 6.4)."""
 
@@ -58,8 +60,8 @@ def produce_routed(unit: RouteUnit, attempt: TaskAttempt) -> Iterator[pa.RecordB
 def _with_groups(unit: RouteUnit) -> Iterator[pa.RecordBatch]:
     if unit.part is not None:
         for batch in keyed_rows(RowsUnit(unit.rows, unit.part, Spread(1, {}))):
-            groups = pa.array(np.full(batch.num_rows, NEW, np.int32))
-            yield batch.append_column(GROUP, groups)
+            groups, leaves = np.full(batch.num_rows, NEW, np.int32), np.zeros(batch.num_rows, np.bool_)
+            yield batch.append_column(GROUP, pa.array(groups)).append_column(LEAVES, pa.array(leaves))
         return
     storage = open_data_storage(unit.uri, unit.storage_options)
     path = join(unit.folder, check_file_name(unit.name, source=_UNIT))
@@ -71,7 +73,7 @@ def _with_groups(unit: RouteUnit) -> Iterator[pa.RecordBatch]:
 
 
 def _pieces(rows: pa.Table, routes: Routes, piece_bytes: int) -> Iterator[tuple[int, bytes, pa.Table]]:
-    """Yields pieces with their shard and partition path."""
+    """Yields pieces with their shard, and their partition path or LEAVING."""
     paths = rows.column(PARTITION_PATH).combine_chunks()
     groups = _small_groups(rows, paths, routes)
     shards = np.empty(len(groups), np.int64)
@@ -80,17 +82,19 @@ def _pieces(rows: pa.Table, routes: Routes, piece_bytes: int) -> Iterator[tuple[
     if is_new.any():
         shards[is_new] = len(routes.touched) + shards_of(rows.filter(pa.array(is_new)), routes.spread)
     rows = rows.drop_columns([GROUP]).append_column(_SHARD, pa.array(shards))
-    rows = rows.take(pc.sort_indices(rows, sort_keys=[(_SHARD, "ascending"), (PARTITION_PATH, "ascending")]))
-    rows = rows.combine_chunks()
+    order = [(_SHARD, "ascending"), (PARTITION_PATH, "ascending"), (LEAVES, "ascending")]
+    rows = rows.take(pc.sort_indices(rows, sort_keys=order)).combine_chunks()
     step = rows_per_piece(rows, piece_bytes)
     paths = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode()
     sorted_shards = rows.column(_SHARD).to_numpy()
     codes = paths.indices.to_numpy()
-    changes = (np.diff(sorted_shards) != 0) | (np.diff(codes) != 0)
+    leaves = rows.column(LEAVES).combine_chunks().to_numpy(zero_copy_only=False)
+    changes = (np.diff(sorted_shards) != 0) | (np.diff(codes) != 0) | (leaves[1:] != leaves[:-1])
     starts = np.r_[0, np.flatnonzero(changes) + 1]
-    rows = rows.drop_columns([_SHARD, PARTITION_PATH])
+    rows = rows.drop_columns([_SHARD, PARTITION_PATH, LEAVES])
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(codes)], strict=True):
         shard, key = int(sorted_shards[start]), paths.dictionary[codes[start]].as_py().encode()
+        key = LEAVING if leaves[start] else key
         for at in range(start, end, step):
             yield shard, key, rows.slice(at, min(step, end - at))
 

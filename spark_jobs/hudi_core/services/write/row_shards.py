@@ -160,15 +160,17 @@ def ordered_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
     ordering = Ordering(()) if policy is None else Ordering.of(policy, unit.rows.schema, path=path)
     first = unit.number * _PART_ROWS
     for batch in keyed_rows(unit):
-        yield batch.append_column(SORT_KEY, order_keys(batch, ordering, first, path=path))
+        keys = order_keys(batch, ordering, first, path=path, of_table=unit.rows.scope.is_global)
+        yield batch.append_column(SORT_KEY, keys)
         first += batch.num_rows
 
 
-def order_keys(batch: pa.RecordBatch, ordering: Ordering, first: int, *, path: str) -> pa.Array:
-    """Returns the keys (binary) that order keyed rows by partition path, record key, ordering values, and place in the
-    source. The places begin at `first`. Raises FormatError naming `path` for a null.
+def order_keys(batch: pa.RecordBatch, ordering: Ordering, first: int, *, path: str, of_table: bool = False) -> pa.Array:
+    """Returns the keys (binary) that order keyed rows by partition path (but not with `of_table`), record key, ordering
+    values, and place in the source. The places begin at `first`. Raises FormatError naming `path` for a null.
     """
-    values = {PARTITION_PATH: batch.column(PARTITION_PATH), RECORD_KEY: batch.column(RECORD_KEY)}
+    named = (RECORD_KEY,) if of_table else (PARTITION_PATH, RECORD_KEY)
+    values = {name: batch.column(name) for name in named}
     for number, column in enumerate(ordering.columns):
         column_values = column.from_rows(batch)
         if column_values.null_count:
@@ -231,15 +233,17 @@ def write_combined(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBa
         raise failed(target, error) from error
 
 
-def newest(tables: Iterator[pa.Table], drop: Callable[[str, int], None]) -> Iterator[pa.Table]:
-    """Yields each key's last row, in the order of partitions and keys. `drop` gets numbers of other rows."""
+def newest(
+    tables: Iterator[pa.Table], drop: Callable[[str, int], None], *, of_table: bool = False
+) -> Iterator[pa.Table]:
+    """Yields each key's last row, in the order of order_keys. `drop` gets the numbers of other rows by partition."""
     last: pa.Table | None = None
     for table in tables:
         rows = (table if last is None else pa.concat_tables([last, table])).combine_chunks()
         if not rows.num_rows:
             continue
         paths, keys = (rows.column(name).combine_chunks() for name in (PARTITION_PATH, RECORD_KEY))
-        is_last = pc.or_(_differs(paths), _differs(keys))
+        is_last = _differs(keys) if of_table else pc.or_(_differs(paths), _differs(keys))
         places = np.flatnonzero(is_last.to_numpy(zero_copy_only=False))
         for entry in pc.value_counts(paths.slice(0, len(paths) - 1).filter(pc.invert(is_last))).to_pylist():
             drop(entry["values"], entry["counts"])

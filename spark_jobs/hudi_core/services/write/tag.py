@@ -1,9 +1,9 @@
-"""Finds the file groups that hold the keys of new rows: by the keys of base files within a partition
-(HoodieSimpleIndex), or by the bucket of a key (HoodieSimpleBucketIndex).
+"""Finds the file groups that hold the keys of new rows: by the keys of base files, of a partition or of the table
+(HoodieSimpleIndex, HoodieGlobalSimpleIndex), or by the bucket of a key (HoodieSimpleBucketIndex).
 
 An exchange brings the keys of base files and the new rows to shards, by the hash of the key. A shard keeps the newest
-row of each key (HoodieWriteHelper.deduplicateRecords), and stages its rows with the numbers of their file groups. A key
-that is in several file groups goes to each of them, as in Hudi. The driver gets only counts.
+row of each key (HoodieWriteHelper.deduplicateRecords), and stages its rows with the numbers of their file groups
+(places.py). A key that is in several file groups goes to each of them, as in Hudi. The driver gets only counts.
 
 Memory of a shard: the keys of base files, twice (KEYS_PER_SHARD says how many it gets); what row_shards.write_combined
 states for rows.
@@ -30,36 +30,34 @@ from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_pe
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError, UnsupportedError
 from hudi_core.filegroup.merge.base_merge import grouped
-from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.record_keys import delete_flags, record_keys
+from hudi_core.filegroup.merge.winning_version import compares_with_base
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.buckets import place_of
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import join
 from hudi_core.services.rewriting.sort_order import SORT_KEY, merged_pieces
 from hudi_core.services.source.files import SourcePart, SourceRows
-from hudi_core.services.write.log_keys import keys_of_slice
+from hudi_core.services.write.log_keys import rows_of_slice
+from hudi_core.services.write.places import GROUP, HERE, LEAVES, NEW, TABLE_KEYS, Placed, Places, ordering_keys
 from hudi_core.services.write.row_shards import RowsUnit, Spread, newest, ordered_rows
 from hudi_core.services.write.shard_files import keyed_schema
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_core.view.file_group import DataFile, FileSlice
+from hudi_core.view.file_group import FileSlice
 
-GROUP: Final = "_airflow_hudi_group"
-"""The column with the number of a row's file group; NEW for a key that the table does not have."""
-NEW: Final = -1
 KEYS_PER_SHARD: Final = 1 << 20
 _OF_TABLE: Final = b"\x00"
 _OF_SOURCE: Final = b"\x01"
-_TABLE_KEYS: Final = pa.schema([(RECORD_KEY, pa.string()), (GROUP, pa.int32())])
 _KEYS_AT_ONCE: Final = 64 << 10
 _MOST_KEY_BYTES: Final = (1 << 31) - 1
-_BETWEEN: Final = pa.scalar("\x00", pa.large_string())
-"""Stands between partition path and key: no path has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeysUnit:
-    """A `part` of the source, or the base file of the file group `number`. Of a base file only the keys `wanted` count;
-    all where it is None. With a `reader` (log_keys.keys_of_slice) the keys of the whole slice `logged` count, too.
+    """A `part` of the source, or the file slice `item` of the file group `number`. Of a slice only the keys `wanted`
+    count; all where it is None. With a `reader` (log_keys.rows_of_slice) the slice is read with its log files, which
+    may have keys of their own where it is `logged`.
     """
 
     rows: SourceRows
@@ -69,9 +67,9 @@ class KeysUnit:
     shards: int
     number: int
     part: SourcePart | None = None
-    base_file: DataFile | None = None
+    item: FileSlice | None = None
     wanted: tuple[str, ...] | None = None
-    logged: FileSlice | None = None
+    logged: bool = False
     reader: str = ""
     rows_per_batch = PIECES_PER_BATCH
 
@@ -91,8 +89,8 @@ class TagTarget:
     buckets: Mapping[str, int] | None = None
     drops_new: bool = False
     """Whether rows with new keys are dropped, as a delete does."""
-    refuses_two: bool = False
-    """Whether two rows with one key are refused: where rows are merged field by field, neither of them stays."""
+    merges_fields: bool = False
+    """Whether rows are merged field by field: two rows with one key, and rows that move, are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,26 +125,44 @@ def produce_keys(unit: KeysUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatc
 
 def _table_pieces(unit: KeysUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
     wanted = None if unit.wanted is None else pa.array(unit.wanted, pa.string())
-    for keys in _table_keys(unit, wanted):
-        if wanted is not None:
-            keys = keys.filter(pc.is_in(keys, value_set=wanted))
+    for keys, orders in _table_keys(unit, wanted):
         groups = pa.array(np.full(len(keys), unit.number, np.int32))
-        rows = pa.Table.from_arrays([keys, groups], schema=_TABLE_KEYS)
-        for shard, part in _by_shard(rows, group_indexes(keys, unit.shards)):
+        rows = pa.Table.from_arrays([keys, groups, orders], schema=TABLE_KEYS)
+        if wanted is not None:
+            rows = rows.filter(pc.is_in(keys, value_set=wanted)).combine_chunks()
+        for shard, part in _by_shard(rows, group_indexes(rows.column(0).combine_chunks(), unit.shards)):
             yield shard, _OF_TABLE, part
 
 
-def _table_keys(unit: KeysUnit, wanted: pa.Array | None) -> Iterator[pa.Array]:
-    base = unit.base_file
-    if base is None:
+def _table_keys(unit: KeysUnit, wanted: pa.Array | None) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Yields record keys with places.ORDER."""
+    item, base, is_global = unit.item, None if unit.item is None else unit.item.base_file, unit.rows.scope.is_global
+    if item is None or base is None:
         return
-    storage = open_data_storage(unit.uri, unit.storage_options)
+    storage, ordering = open_data_storage(unit.uri, unit.storage_options), ordering_of(unit.rows)
     with open_base_file(storage, base.path) as file:
         row_groups = None if wanted is None else _row_groups(file, unit.key_fields, wanted)
-        for batch in file.batches(list(unit.key_fields), _KEYS_AT_ONCE, row_groups) if row_groups != [] else ():
-            yield record_keys(batch, unit.key_fields, path=base.path)
-    if unit.logged is not None:
-        yield from keys_of_slice(storage, unit.reader, unit.logged, unit.key_fields)
+        is_needed = row_groups != []
+        if is_needed and (ordering is None or item.log_files):
+            is_here = pa.scalar(None if item.log_files or not is_global else HERE, pa.binary())
+            for batch in file.batches(list(unit.key_fields), _KEYS_AT_ONCE, row_groups):
+                keys = record_keys(batch, unit.key_fields, path=base.path)
+                yield keys, pa.repeat(is_here, len(keys))
+    if not unit.reader or not (is_needed or unit.logged):
+        return
+    columns = [] if ordering is None else [column.name for column in ordering.columns]
+    for batch in rows_of_slice(storage, unit.reader, item, [*unit.key_fields, *columns]):
+        keys = record_keys(batch, unit.key_fields, path=base.path)
+        yield keys, pa.repeat(HERE, len(keys)) if ordering is None else ordering_keys(batch, keys, ordering)
+
+
+def ordering_of(rows: SourceRows) -> Ordering | None:
+    """Returns the ordering where a stored row may win over one that comes from another partition; else None."""
+    policy = rows.policy
+    if policy is None or not rows.scope.moves or not compares_with_base(policy):
+        return None
+    ordering = Ordering.of(policy, rows.schema, path=rows.uri)
+    return ordering if ordering.columns else None
 
 
 def _row_groups(file: ParquetBaseFile, key_fields: Sequence[str], wanted: pa.Array) -> list[int] | None:
@@ -203,7 +219,7 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
     unique: dict[str, int] = {}
 
     def drop(partition: str, count: int) -> None:
-        if count and target.refuses_two:
+        if count and target.merges_fields:
             name, _ = place_of(partition)
             raise UnsupportedError(
                 f"{count} rows of partition {name!r} have the key of another row, and the table merges rows by fields",
@@ -218,26 +234,28 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
     try:
         places, sorted_rows = _split(target, batches)
         rows = merged_pieces(sorted_rows, schema, target.rows.config.merged_bytes)
-        rows = newest(rows, drop) if target.rows.combines else rows
+        rows = newest(rows, drop, of_table=target.rows.scope.is_global) if target.rows.combines else rows
         storage, written, absent = open_data_storage(target.uri, target.storage_options), 0, 0
-        tagged = schema.append(pa.field(GROUP, pa.int32()))
+        tagged = schema.append(pa.field(GROUP, pa.int32())).append(pa.field(LEAVES, pa.bool_()))
         with (
             storage.open_output(join(target.folder, name)) as file,
             pa.ipc.new_stream(file, tagged, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream,
         ):
             for table in rows:
-                picks, groups = places.of_rows(table) if target.buckets is None else _in_buckets(table, target.buckets)
+                placed = _placed(target, places, table)
+                groups = placed.groups
                 keeps = groups != NEW if target.drops_new else np.ones(len(groups), np.bool_)
-                paths = table.column(PARTITION_PATH).take(pa.array(picks))
-                _count(unique, table.column(PARTITION_PATH))
-                _count(new, paths.filter(pa.array(keeps & (groups == NEW))))
+                _count(unique, table.column(PARTITION_PATH).combine_chunks())
+                _count(new, placed.paths.filter(pa.array(keeps & (groups == NEW))))
                 numbers, counts = np.unique(groups[groups != NEW], return_counts=True)
                 for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
                     in_groups[str(number)] = in_groups.get(str(number), 0) + count
-                kept = table.take(pa.array(picks[keeps])).append_column(GROUP, pa.array(groups[keeps]))
+                kept = table.take(pa.array(placed.rows[keeps]))
+                paths, marks = (values.filter(pa.array(keeps)) for values in (placed.paths, pa.array(placed.leaves)))
                 absent += int((~keeps).sum())
                 written += kept.num_rows
-                stream.write_table(pa.Table.from_arrays(kept.columns, schema=tagged))
+                columns = [paths, *kept.columns[1:], pa.array(groups[keeps]), marks]
+                stream.write_table(pa.Table.from_arrays(columns, schema=tagged))
         return Tagged(
             name if written else "",
             in_groups,
@@ -250,12 +268,31 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
         raise ExecutionError(f"tagging the rows of a write failed: {error!r}", path=target.uri) from error
 
 
-def _in_buckets(rows: pa.Table, buckets: Mapping[str, int]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Returns all rows and their file groups, like Places.of_rows."""
-    places = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode()
+def _placed(target: TagTarget, places: Places, table: pa.Table) -> Placed:
+    """Raises UnsupportedError for rows that would move where rows are merged field by field."""
+    if target.buckets is not None:
+        return _in_buckets(table, target.buckets)
+    policy = target.rows.policy
+    is_delete = np.ones(table.num_rows, np.bool_)  # A delete by key has no policy.
+    if policy is not None and table.num_rows:
+        is_delete = delete_flags(table.combine_chunks().to_batches()[0], policy)
+    placed = places.of_rows(table, is_delete)
+    if target.merges_fields and placed.leaves.any():
+        raise UnsupportedError(
+            f"{int(placed.leaves.sum())} rows move to another partition, and the table merges rows by fields",
+            path=target.rows.uri,
+            remedy="set hoodie.*.index.update.partition.path=false of the index, or write with Hudi",
+        )
+    return placed
+
+
+def _in_buckets(rows: pa.Table, buckets: Mapping[str, int]) -> Placed:
+    """Returns the places of all rows, like Places.of_rows."""
+    paths = rows.column(PARTITION_PATH).combine_chunks()
+    places = paths.dictionary_encode()
     numbers = np.array([buckets.get(place, NEW) for place in places.dictionary.to_pylist()], np.int32)
     groups: NDArray[np.int32] = numbers[places.indices.to_numpy()]
-    return np.arange(rows.num_rows), groups
+    return Placed(np.arange(rows.num_rows), groups, paths, np.zeros(rows.num_rows, np.bool_))
 
 
 def _by_partition(counts: Mapping[str, int]) -> dict[str, int]:
@@ -267,68 +304,27 @@ def _by_partition(counts: Mapping[str, int]) -> dict[str, int]:
     return by_partition
 
 
-def _count(counts: dict[str, int], paths: pa.ChunkedArray) -> None:
-    for entry in pc.value_counts(paths.combine_chunks()).to_pylist():
+def _count(counts: dict[str, int], paths: pa.Array) -> None:
+    for entry in pc.value_counts(paths).to_pylist():
         counts[entry["values"]] = counts.get(entry["values"], 0) + entry["counts"]
 
 
 def _split(target: TagTarget, batches: Iterator[pa.RecordBatch]) -> tuple[Places, Iterator[pa.RecordBatch]]:
     """Reads the keys of the table, which come first, and returns them with the pieces of the source."""
     keys: list[pa.RecordBatch] = []
+    scope, ordering = target.rows.scope, ordering_of(target.rows)
     for batch in batches:
         firsts = batch.column(0)
         of_table = pc.starts_with(firsts, pattern=_OF_TABLE)
         count = pc.sum(of_table).as_py() or 0
-        keys += [pa.ipc.read_record_batch(piece.as_buffer(), _TABLE_KEYS) for piece in batch.column(1)[:count]]
+        keys += [pa.ipc.read_record_batch(piece.as_buffer(), TABLE_KEYS) for piece in batch.column(1)[:count]]
         if count < batch.num_rows:
             rest = chain([batch.slice(count)], batches)
-            return Places.of(keys, target.partitions), map(_without_prefix, rest)
-    return Places.of(keys, target.partitions), iter(())
+            return Places.of(keys, target.partitions, scope, ordering), map(_without_prefix, rest)
+    return Places.of(keys, target.partitions, scope, ordering), iter(())
 
 
 def _without_prefix(batch: pa.RecordBatch) -> pa.RecordBatch:
     # Arrow 26 counts bytes with the end of the slice: without one its number of several keys overflows.
     keys = pc.binary_slice(batch.column(0), len(_OF_SOURCE), _MOST_KEY_BYTES)
     return pa.RecordBatch.from_arrays([keys, batch.column(1)], schema=batch.schema)
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """The file groups of keys. `keys` are partition paths with keys, each once. Those of the key i are the `groups`
-    from `starts[i]` to `starts[i + 1]`.
-    """
-
-    keys: pa.Array
-    groups: NDArray[np.int32]
-    starts: NDArray[np.int64]
-
-    @staticmethod
-    def of(batches: Sequence[pa.RecordBatch], partitions: Sequence[str]) -> Places:
-        if not batches:
-            return Places(pa.array([], pa.large_string()), np.empty(0, np.int32), np.zeros(1, np.int64))
-        rows = pa.Table.from_batches(batches).combine_chunks()
-        groups = rows.column(GROUP).combine_chunks().to_numpy()
-        paths = pa.array(partitions, pa.string()).take(pa.array(groups))
-        encoded = _joined(paths, rows.column(RECORD_KEY).combine_chunks()).dictionary_encode()
-        codes = encoded.indices.to_numpy().astype(np.int64)
-        pairs = np.unique(codes * len(partitions) + groups)
-        starts = np.searchsorted(pairs // len(partitions), np.arange(len(encoded.dictionary) + 1))
-        return Places(encoded.dictionary, (pairs % len(partitions)).astype(np.int32), starts)
-
-    def of_rows(self, table: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Returns rows and their file groups: a row as often as it has file groups, once with NEW where it has none."""
-        paths, keys = (table.column(name).combine_chunks() for name in (PARTITION_PATH, RECORD_KEY))
-        codes = pc.index_in(_joined(paths, keys), value_set=self.keys).fill_null(NEW).to_numpy().astype(np.int64)
-        is_known = codes != NEW
-        counts = np.ones(len(codes), np.int64)
-        counts[is_known] = self.starts[codes[is_known] + 1] - self.starts[codes[is_known]]
-        rows = np.repeat(np.arange(len(codes)), counts)
-        groups = np.full(len(rows), NEW, np.int32)
-        within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        has_group = is_known[rows]
-        groups[has_group] = self.groups[self.starts[codes[rows[has_group]]] + within[has_group]]
-        return rows, groups
-
-
-def _joined(paths: pa.Array, keys: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise(paths.cast(pa.large_string()), keys.cast(pa.large_string()), _BETWEEN)

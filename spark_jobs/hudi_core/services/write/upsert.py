@@ -36,6 +36,7 @@ from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGrou
 from hudi_core.services.rewriting.slice_rows import SliceRows, SliceTarget
 from hudi_core.services.source.files import SourceRows
 from hudi_core.services.write.plan import TAGGING, Routes
+from hudi_core.services.write.route import LEAVING
 from hudi_core.services.write.shard_files import (
     RowsTarget,
     failed,
@@ -145,7 +146,7 @@ def _write_group(
         incoming = _Incoming(target, partition, schema, attempt)
         if target.operation not in TAGGING:
             SliceRows(of_group, planned, schema, base, None, _NO_LOGS, 0, 0, compacts=False).append_to(writer)
-            for rows in incoming.batches(batches):
+            for rows, _ in incoming.batches(batches):
                 writer.write(rows)
             counts = GroupRows(base.num_rows, incoming.count, inserted=incoming.count)
         else:
@@ -181,31 +182,34 @@ def _append(
     storage = open_data_storage(target.new.uri, target.new.storage_options)
     files, partition = target.new.files, item.file_group.partition
     incoming = _Incoming(target, partition, rows_schema(files.schema, path=_UNIT), attempt)
-    batches = (rows for rows in incoming.batches(batches) if rows.num_rows)
-    first = next(batches, None)
+    given = ((rows, deletes) for rows, deletes in incoming.batches(batches) if rows.num_rows)
+    first = next(given, None)
     if first is None:
         return Upserted((), GroupRows(0, 0), dict(incoming.dropped))
+    deleted: list[pa.Array] = []
     with LogAppend(storage, files, item, instant, attempt, target.policy, by_name=target.by_name) as log:
-        if target.operation == Operation.DELETE:
-            log.delete([rows.column(RECORD_KEY) for rows in chain([first], batches)])
-        else:
-            for rows in chain([first], batches):
+        for rows, deletes in chain([first], given):
+            if deletes:
+                deleted.append(rows.column(RECORD_KEY))
+            else:
                 log.write(rows)
+        if deleted:
+            log.delete(deleted)
         file = log.close()
     counts = GroupRows(0, incoming.count, updated=log.updates, deleted=log.deletes)
     return Upserted((file,), counts, dict(incoming.dropped))
 
 
 def _merge(
-    target: UpsertTarget, batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: str, stack: ExitStack
+    target: UpsertTarget, batches: Iterator[tuple[pa.RecordBatch, bool]], schema: pa.Schema, path: str, stack: ExitStack
 ) -> SliceMerge:
-    """Returns the merge of a base file with rows, or with the keys of deletes, which need no order."""
+    """Returns the merge of a base file with rows, and with the keys of deletes, which need no order."""
     policy, budget = target.policy, target.new.files.config.memory_bytes
     ordering = Ordering.of(policy, target.new.files.schema, path=path)
     merger = LogMerger(schema, policy, ordering, budget=budget)
     stack.enter_context(closing(merger.store))
-    for rows in batches:
-        if target.operation == Operation.DELETE:
+    for rows, deletes in batches:
+        if deletes:
             none = pa.nulls(rows.num_rows, ordering.type)
             merger.add_deletes(rows.column(RECORD_KEY), np.ones(rows.num_rows, np.bool_), none, path=path)
         else:
@@ -224,20 +228,22 @@ class _Incoming:
         self._schema = schema
         self._seqno = f"{target.new.files.instant}_{attempt.partition_id}_"
 
-    def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        """Yields rows, and whether only their keys count: they are deletes."""
         target = self._target
         is_delete, inserts = target.operation == Operation.DELETE, target.operation not in TAGGING
         columns = target.rows.columns if is_delete else row_columns(target.new)
         sent = piece_schema(columns)
         for batch in batches:
-            for piece in batch.column(1):
+            for key, piece in zip(*batch.columns, strict=True):
                 rows = pa.ipc.read_record_batch(piece.as_buffer(), sent)
                 if inserts and target.new.policy is not None:
                     flags = delete_flags(rows, target.new.policy)
                     self.dropped[self._partition] = self.dropped.get(self._partition, 0) + int(flags.sum())
                     rows = rows.filter(pa.array(~flags))
                 first, self.count = self.count, self.count + rows.num_rows
-                yield rows if is_delete else self._with_meta_columns(rows, first)
+                deletes = is_delete or key.as_py() == LEAVING
+                yield rows if deletes else self._with_meta_columns(rows, first), deletes
 
     def _with_meta_columns(self, rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
         files = self._target.new.files

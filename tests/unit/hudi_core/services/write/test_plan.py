@@ -52,9 +52,7 @@ def refused(
 @pytest.mark.parametrize(
     ("operation", "options", "match"),
     [
-        ("upsert", {"hoodie.index.type": "GLOBAL_BLOOM"}, r"UPSERT by hoodie\.index\.type=GLOBAL_BLOOM"),
-        ("upsert", {"hoodie.index.type": "global_simple"}, r"UPSERT by hoodie\.index\.type=GLOBAL_SIMPLE"),
-        ("delete", {"hoodie.index.type": "RECORD_INDEX"}, r"DELETE by hoodie\.index\.type=RECORD_INDEX"),
+        ("upsert", {"hoodie.index.type": "hbase"}, r"UPSERT by hoodie\.index\.type=HBASE"),
         ("delete", {"hoodie.index.type": "INMEMORY"}, r"DELETE by hoodie\.index\.type=INMEMORY"),
         ("upsert", {"hoodie.combine.before.upsert": "false"}, "UPSERT with hoodie.combine.before.upsert=false"),
         ("delete", {"hoodie.combine.before.upsert": "false"}, "DELETE with hoodie.combine.before.upsert=false"),

@@ -11,18 +11,17 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hudi_core.codec.hashing import group_indexes
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import CorruptFileError, ExecutionError
-from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
+from hudi_core.model.names import RECORD_KEY
 from hudi_core.services.source import files
 from hudi_core.services.write import job, tag
-from hudi_core.services.write.tag import GROUP, NEW, KeysUnit, Places, Tagged, produce_keys
-from hudi_core.view.file_group import DataFile
+from hudi_core.services.write.places import GROUP, TABLE_KEYS
+from hudi_core.services.write.tag import KeysUnit, Tagged, produce_keys
+from hudi_core.view.file_group import DataFile, slice_of_base
 from tests.support.changed_tables import open_context
 from tests.support.fault_storage import FaultPlan
 from tests.support.golden_data import GoldenCase
@@ -54,66 +53,6 @@ def look(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     elif request.param != "few keys":
         monkeypatch.setattr(job, "_MOST_WANTED", 3)
     return str(request.param)
-
-
-def keys_of(group: int, *keys: str) -> pa.RecordBatch:
-    """The keys of a file group, as a shard gets them."""
-    return pa.RecordBatch.from_arrays(
-        [pa.array(keys, pa.string()), pa.array([group] * len(keys), pa.int32())], names=[RECORD_KEY, GROUP]
-    )
-
-
-def rows_of(*places: tuple[str, str]) -> pa.Table:
-    paths, keys = zip(*places, strict=True) if places else ((), ())
-    return pa.table({PARTITION_PATH: pa.array(paths, pa.string()), RECORD_KEY: pa.array(keys, pa.string())})
-
-
-def found(places: Places, *rows: tuple[str, str]) -> list[tuple[int, int]]:
-    """Rows, by number, with their file groups."""
-    picks, groups = places.of_rows(rows_of(*rows))
-    return list(zip(picks.tolist(), groups.tolist(), strict=True))
-
-
-def test_a_key_is_looked_for_in_its_partition_alone() -> None:
-    places = Places.of([keys_of(0, "a", "b"), keys_of(1, "c")], ["p", "q"])
-    assert found(places, ("q", "a"), ("p", "b"), ("p", "c"), ("q", "c")) == [(0, NEW), (1, 0), (2, NEW), (3, 1)]
-
-
-def test_a_key_in_several_file_groups_goes_to_each_of_them() -> None:
-    """As in Hudi: the row of each is the newest then."""
-    places = Places.of([keys_of(2, "a", "b"), keys_of(0, "a"), keys_of(1, "a")], ["p", "q", "p"])
-    assert found(places, ("p", "b"), ("p", "a"), ("q", "a")) == [(0, 2), (1, 0), (1, 2), (2, 1)]
-
-
-def test_a_key_twice_in_one_file_group_goes_there_once() -> None:
-    places = Places.of([keys_of(0, "a", "a"), keys_of(0, "a")], ["p"])
-    assert found(places, ("p", "a")) == [(0, 0)]
-
-
-def test_a_table_without_keys_has_only_new_ones() -> None:
-    assert found(Places.of([], []), ("p", "a"), ("p", "b")) == [(0, NEW), (1, NEW)]
-    assert found(Places.of([keys_of(0, "a")], ["p"])) == []
-
-
-NAMES = st.sampled_from(["", "a", "b", "a\0", "é"])
-
-
-@given(
-    st.lists(st.lists(NAMES, max_size=5), min_size=1, max_size=4),
-    st.lists(st.sampled_from(["", "p", "p/a"]), min_size=4, max_size=4),
-    st.lists(st.tuples(st.sampled_from(["", "p", "p/a", "q"]), NAMES), max_size=8),
-)
-@settings(max_examples=200, deadline=None)
-def test_random_keys_are_found_as_one_by_one(
-    groups: list[list[str]], partitions: list[str], rows: list[tuple[str, str]]
-) -> None:
-    partitions = partitions[: len(groups)]
-    batches = [keys_of(number, *keys) for number, keys in enumerate(groups) if keys]
-    expected = []
-    for number, (path, key) in enumerate(rows):
-        there = [at for at, keys in enumerate(groups) if partitions[at] == path and key in keys]
-        expected += [(number, at) for at in there or [NEW]]
-    assert found(Places.of(batches, partitions), *rows) == expected
 
 
 @pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
@@ -307,17 +246,16 @@ def key_units(table: Path, tmp_path: Path) -> list[KeysUnit]:
     """The units of the base files of an upsert of all rows, which it does, by row groups of 4 rows."""
     engine, options = SeenEngine(), {"airflow_hudi.parquet.row_group.rows": "4"}
     write(table, "upsert", put_source(own_columns(read_rows(table)), tmp_path, name="all"), options, engine=engine)
-    return [unit for unit in engine.units[0] if unit.base_file is not None]
+    return [unit for unit in engine.units[0] if unit.item is not None]
 
 
 def keys_with_shards(unit: KeysUnit) -> list[tuple[str, int]]:
     """The keys of the table that a unit yields."""
-    schema = pa.schema([(RECORD_KEY, pa.string()), (GROUP, pa.int32())])
     yielded = []
     for batch in produce_keys(unit, TaskAttempt(0, 1, 0)):
         for shard, first, piece in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             assert first == b"\0", "before all rows"
-            rows = pa.ipc.read_record_batch(pa.py_buffer(piece), schema)
+            rows = pa.ipc.read_record_batch(pa.py_buffer(piece), TABLE_KEYS)
             assert set(rows.column(GROUP).to_pylist()) == {unit.number}
             yielded += [(key, shard) for key in rows.column(RECORD_KEY).to_pylist()]
     return yielded
@@ -371,8 +309,8 @@ def test_row_groups_without_the_keys_are_not_read(golden: Golden, tmp_path: Path
     write(table, "insert", put_source(more, tmp_path, name="more"), {"airflow_hudi.parquet.row_group.rows": "4"})
     units = key_units(table, tmp_path)
     (base,) = base_files(table, "2031-01-01")
-    (unit,) = (unit for unit in units if unit.base_file is not None and unit.base_file.partition == "2031-01-01")
-    unit = replace(unit, base_file=DataFile("2031-01-01", base.name, base.stat().st_size))
+    (unit,) = (unit for unit in units if unit.item is not None and unit.item.file_group.partition == "2031-01-01")
+    unit = replace(unit, item=slice_of_base(DataFile("2031-01-01", base.name, base.stat().st_size)))
     if kept != "filter and ranges":
         bare = pq.ParquetFile(base).read().replace_schema_metadata(None)
         pq.write_table(bare, base, row_group_size=4, write_statistics=kept == "ranges")
@@ -390,4 +328,4 @@ def test_row_groups_without_the_keys_are_not_read(golden: Golden, tmp_path: Path
 
 def test_a_unit_without_a_file_has_no_keys(golden: Golden, tmp_path: Path) -> None:
     (unit, *_) = key_units(golden("9", "mdt_disabled").table, tmp_path)
-    assert list(produce_keys(replace(unit, base_file=None), TaskAttempt(0, 1, 0))) == []
+    assert list(produce_keys(replace(unit, item=None), TaskAttempt(0, 1, 0))) == []

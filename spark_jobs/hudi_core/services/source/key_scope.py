@@ -1,0 +1,40 @@
+"""Whether a key is one of the whole table or of its partition, by the type of the index (HoodieIndex.isGlobal)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.config.keys import ConfigKey
+from hudi_core.config.rows_config import INDEX_TYPE, MOVES_BY_BLOOM, MOVES_BY_RECORD, MOVES_BY_SIMPLE
+
+WITHIN_PARTITIONS: Final = frozenset({"SIMPLE", "BLOOM", "BUCKET", "RECORD_LEVEL_INDEX"})
+_OF_TABLE: Final[Mapping[str, ConfigKey[bool]]] = {
+    "GLOBAL_SIMPLE": MOVES_BY_SIMPLE,
+    "GLOBAL_BLOOM": MOVES_BY_BLOOM,
+    "RECORD_INDEX": MOVES_BY_RECORD,
+    "GLOBAL_RECORD_LEVEL_INDEX": MOVES_BY_RECORD,
+}
+INDEX_TYPES: Final = WITHIN_PARTITIONS | {*_OF_TABLE}
+"""The index types by which keys are looked for. All of one scope give the same rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyScope:
+    """With `is_global` a key is one of the whole table. With `moves` a row leaves the partition that has its key for
+    its own; else it changes there (`hoodie.*.index.update.partition.path`).
+    """
+
+    is_global: bool = False
+    moves: bool = False
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> KeyScope:
+        moves = _OF_TABLE.get(index_type(options))
+        return KeyScope() if moves is None else KeyScope(True, moves.read(options))
+
+
+def index_type(options: Mapping[str, str]) -> str:
+    """Returns the type in capital letters."""
+    return (INDEX_TYPE.read(options) or "SIMPLE").upper()

@@ -1,0 +1,160 @@
+"""Where rows go: to the file groups that have their keys, or to new places.
+
+With an index of the whole table another partition may have a row's key. Then the row goes there, or leaves it for its
+own partition (HoodieIndexUtils.tagGlobalLocationBackToRecords and mergeForPartitionUpdatesIfNeeded): its old file group
+gets a delete, and the row is new. It stays where it would not win over the stored row, and where it is a delete. A base
+file may still have a key that log files deleted: a row that went there, too, would be there twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
+from hudi_core.services.rewriting.sort_order import SortOrder
+from hudi_core.services.source.key_scope import KeyScope
+
+GROUP: Final = "_airflow_hudi_group"
+"""The column with the number of a row's file group; NEW for a key that the table does not have."""
+NEW: Final = -1
+LEAVES: Final = "_airflow_hudi_leaves"
+"""The column that says whether a row leaves its file group: there it is a delete by key."""
+ORDER: Final = "_airflow_hudi_order"
+"""The column with what ordering_keys makes, or HERE; null for a key whose row log files may have deleted."""
+HERE: Final = b"\x01"
+"""Says that the row is there, where ordering values do not matter."""
+TABLE_KEYS: Final = pa.schema([(RECORD_KEY, pa.string()), (GROUP, pa.int32()), (ORDER, pa.binary())])
+_BETWEEN: Final = pa.scalar("\x00", pa.large_string())
+"""Stands between partition path and key: no path has it."""
+
+
+def ordering_keys(batch: pa.RecordBatch, keys: pa.Array, ordering: Ordering) -> pa.Array:
+    """Returns what orders rows of one key by their ordering values, as binary. `keys` are the record keys."""
+    names = tuple(f"order{number}" for number in range(len(ordering.columns)))
+    values = [column.from_rows(batch) for column in ordering.columns]
+    return SortOrder(names).keys(pa.RecordBatch.from_arrays([*values, keys], names=[*names, RECORD_KEY]))
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Places of rows of a table, one or several a row: the numbers of the `rows`, their file `groups` (or NEW), the
+    `paths` of their partitions, and whether the row `leaves` that place.
+    """
+
+    rows: NDArray[np.int64]
+    groups: NDArray[np.int32]
+    paths: pa.Array
+    leaves: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The file groups of keys. `keys` are those of the table, or partition paths with keys, each once. Those of the key
+    i are the `groups` from `starts[i]` to `starts[i + 1]`, each with its greatest of `orders`. `paths` are the
+    partitions of all file groups, by number. With an `ordering` a stored row may win over one that comes.
+    """
+
+    keys: pa.Array
+    groups: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    orders: pa.Array
+    paths: pa.Array
+    scope: KeyScope
+    ordering: Ordering | None
+
+    @staticmethod
+    def of(
+        batches: Sequence[pa.RecordBatch], partitions: Sequence[str], scope: KeyScope, ordering: Ordering | None
+    ) -> Places:
+        """`batches` have the columns TABLE_KEYS."""
+        paths = pa.array(partitions, pa.string())
+        rows = pa.Table.from_batches(batches, TABLE_KEYS).combine_chunks()
+        keys, groups, orders = (column.combine_chunks() for column in rows.columns)
+        encoded = _named(paths.take(groups), keys, scope).dictionary_encode()
+        pairs = encoded.indices.to_numpy().astype(np.int64) * max(1, len(paths)) + groups.to_numpy()
+        if orders.null_count < len(orders):
+            table = pa.table({"pair": pairs, "order": orders.fill_null(b"")})
+            order = pc.sort_indices(table, [("pair", "ascending"), ("order", "ascending")]).to_numpy()
+        else:
+            order = np.argsort(pairs, kind="stable")
+        pairs = pairs[order]
+        last = order[np.r_[np.flatnonzero(np.diff(pairs)), len(pairs) - 1]] if len(pairs) else order
+        pairs = np.unique(pairs)
+        starts = np.searchsorted(pairs // max(1, len(paths)), np.arange(len(encoded.dictionary) + 1))
+        numbers = (pairs % max(1, len(paths))).astype(np.int32)
+        return Places(encoded.dictionary, numbers, starts, orders.take(pa.array(last)), paths, scope, ordering)
+
+    def of_rows(self, table: pa.Table, is_delete: NDArray[np.bool_]) -> Placed:
+        """Returns the places of the rows; `is_delete` says which are deletes. A row has as many places as its key, or a
+        new one.
+        """
+        paths, keys = (table.column(name).combine_chunks() for name in (PARTITION_PATH, RECORD_KEY))
+        rows, pairs = self._pairs(_named(paths, keys, self.scope))
+        is_known = pairs != NEW
+        groups = np.full(len(rows), NEW, np.int32)
+        groups[is_known] = self.groups[pairs[is_known]]
+        own = paths.take(pa.array(rows))
+        if not self.scope.is_global:
+            return Placed(rows, groups, own, np.zeros(len(rows), np.bool_))
+        old = self.paths.take(pa.array(groups, mask=~is_known))
+        orders = self.orders.take(pa.array(pairs, mask=~is_known))
+        is_here = _as_mask(orders.is_valid())
+        elsewhere = _as_mask(pc.not_equal(old, own).fill_null(False))
+        leaves = is_here & elsewhere & ~is_delete[rows] & self.scope.moves
+        if self.ordering is not None and leaves.any():
+            incoming = ordering_keys(table.combine_chunks().to_batches()[0], keys, self.ordering).take(pa.array(rows))
+            leaves &= ~_as_mask(pc.greater(orders, incoming).fill_null(False))
+        # Where no place has the row any more, that of the row's own partition counts: its log decides.
+        gone = np.flatnonzero(is_known & ~elsewhere & ~_any_of_row(rows, is_here, table.num_rows))
+        kept = np.flatnonzero(is_here)
+        kept = np.r_[kept, gone[np.unique(rows[gone], return_index=True)[1]]]
+        stays = np.zeros(table.num_rows, np.bool_)
+        stays[rows[kept][~leaves[kept]]] = True
+        new = np.flatnonzero(~stays)
+        return Placed(
+            np.r_[rows[kept], new],
+            np.r_[groups[kept], np.full(len(new), NEW, np.int32)],
+            pa.concat_arrays([old.take(pa.array(kept)), paths.take(pa.array(new))]),
+            np.r_[leaves[kept], np.zeros(len(new), np.bool_)],
+        )
+
+    def _pairs(self, named: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns the numbers of rows, each as often as its key has file groups, and places in `groups`; NEW for a row
+        without.
+        """
+        codes = pc.index_in(named, value_set=self.keys).fill_null(NEW).to_numpy().astype(np.int64)
+        is_known = codes != NEW
+        counts = np.ones(len(codes), np.int64)
+        counts[is_known] = self.starts[codes[is_known] + 1] - self.starts[codes[is_known]]
+        rows = np.repeat(np.arange(len(codes)), counts)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        pairs = np.full(len(rows), NEW, np.int64)
+        has_group = is_known[rows]
+        pairs[has_group] = self.starts[codes[rows[has_group]]] + within[has_group]
+        return rows, pairs
+
+
+def _as_mask(values: pa.Array) -> NDArray[np.bool_]:
+    mask: NDArray[np.bool_] = values.to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _any_of_row(rows: NDArray[np.int64], marks: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
+    """Returns for each place whether any place of its row has the mark."""
+    of_row = np.zeros(count, np.bool_)
+    of_row[rows[marks]] = True
+    return of_row[rows]
+
+
+def _named(paths: pa.Array, keys: pa.Array, scope: KeyScope) -> pa.Array:
+    if scope.is_global:
+        return keys.cast(pa.large_string())
+    return pc.binary_join_element_wise(paths.cast(pa.large_string()), keys.cast(pa.large_string()), _BETWEEN)
