@@ -20,9 +20,8 @@ from tests.interop.test_compaction_v6 import compact
 from tests.support.golden_clusterings import cluster, plan_of_all
 from tests.support.overwrites import overwrite, put_source
 from tests.support.table_invariants import read_rows
-from tests.support.tiers import tiered
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.conformance]
 
 OPTIONS = {
     "hoodie.table.name": "t",
@@ -43,7 +42,7 @@ MODES = ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite")
 OLD = dt.date(1500, 3, 1)
 
 
-@pytest.fixture(params=tiered(["hudi_0_15", "hudi_1_2"], ["hudi_0_15"]))
+@pytest.fixture(params=["hudi_0_15", "hudi_1_2"])
 def hudi(request: pytest.FixtureRequest) -> Iterator[RealHudi]:
     found: RealHudi = request.getfixturevalue(request.param)
     yield found
@@ -77,7 +76,6 @@ def newest_footer(base: Path) -> dict[str, str]:
     return {key.decode(): value.decode() for key, value in pq.read_metadata(path).metadata.items()}
 
 
-@pytest.mark.conformance
 def test_an_upsert_finds_keys_of_every_character(hudi: RealHudi, tmp_path: Path) -> None:
     """By Java's order U+FF21 is behind U+1F600."""
     keys = ["a", "\uff21", "\U0001f600"]
@@ -111,7 +109,6 @@ def test_old_dates_are_read_behind_a_compaction(hudi: RealHudi, tmp_path: Path) 
     assert read_rows(base)["day"].to_pylist() == [OLD, OLD]
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("sort_columns", ["", "id"])
 def test_old_dates_are_read_behind_a_clustering(hudi: RealHudi, tmp_path: Path, sort_columns: str) -> None:
     base = created(hudi, tmp_path, rows(["a", "b"], 1), "bulk_insert", "CORRECTED")
@@ -124,7 +121,6 @@ def test_old_dates_are_read_behind_a_clustering(hudi: RealHudi, tmp_path: Path, 
     assert hudi.snapshot(base, metadata=False)["day"].to_pylist() == [OLD, OLD]
 
 
-@pytest.mark.conformance
 def test_old_dates_are_read_behind_an_overwrite(hudi: RealHudi, tmp_path: Path) -> None:
     """The source is pyarrow's, which is proleptic."""
     base = created(hudi, tmp_path, rows(["a", "b"], 1), "bulk_insert", "CORRECTED")

@@ -19,9 +19,8 @@ from hudi_core.transaction.owner import Owner
 from tests.interop.judged import JUDGES, MOR, Judged
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_compactions import context_of
-from tests.support.tiers import tiered
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.conformance]
 
 PLAN = "hoodie.clustering.plan.strategy"
 CLASSES = "org.apache.hudi.client.clustering.plan.strategy"
@@ -90,8 +89,6 @@ SINCE_1_2: dict[str, dict[str, str]] = {
     "copied": plan(strategy="SparkStreamCopyClusteringPlanStrategy", group="900000", single="false"),
 }
 """Earlier releases pass over the option, or have no such class."""
-QUICK = ("the default",)
-"""Of version 6 in `make test`."""
 
 
 def rows(ids: range, days: tuple[str, ...], size: int) -> pa.Table:
@@ -115,7 +112,7 @@ class Subject:
     table: Judged
 
 
-@pytest.fixture(scope="module", params=tiered(JUDGES, ["6"]))
+@pytest.fixture(scope="module", params=JUDGES)
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     hudi: RealHudi = request.getfixturevalue(JUDGES[request.param])
     base = tmp_path_factory.mktemp("planned") / "table"
@@ -186,7 +183,7 @@ def same_plans(subject: Subject, options: dict[str, str], folder: Path) -> Clust
     return ours
 
 
-@pytest.mark.parametrize("case", tiered(CASES, QUICK))
+@pytest.mark.parametrize("case", CASES)
 def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, tmp_path: Path) -> None:
     ours = same_plans(subject, CASES[case], tmp_path)
     nothing = {"planned inline": ("8", "9"), "single ones alone": ("9",), "files that are full": tuple(JUDGES)}
@@ -194,7 +191,6 @@ def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, t
     assert (ours is None) == is_none
 
 
-@pytest.mark.conformance
 def test_by_the_hour_the_partitions_are_those_that_real_hudi_takes(subject: Subject, tmp_path: Path) -> None:
     """More partitions than a day has hours, so that each hour has one; asked again where it ended meanwhile."""
     days = tuple(f"2024/01/{day:02d}" for day in range(1, 28))
@@ -211,7 +207,6 @@ def test_by_the_hour_the_partitions_are_those_that_real_hudi_takes(subject: Subj
     assert [item.partition for item in ours.slices] == [*days[hour::24]]
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("case", SINCE_1_2)
 def test_the_plan_is_the_one_that_hudi_1_2_makes(subject: Subject, case: str, tmp_path: Path) -> None:
     if subject.version != "9":
@@ -220,7 +215,6 @@ def test_the_plan_is_the_one_that_hudi_1_2_makes(subject: Subject, case: str, tm
     assert same_plans(subject, SINCE_1_2[case], tmp_path) is not None
 
 
-@pytest.mark.conformance
 def test_real_hudi_runs_what_we_planned_and_goes_on(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     sort = {SORT_COLUMNS.name: "name", f"{PLAN}.max.bytes.per.group": "900000"}
@@ -232,7 +226,6 @@ def test_real_hudi_runs_what_we_planned_and_goes_on(subject: Subject, tmp_path: 
     table.goes_on()
 
 
-@pytest.mark.conformance
 def test_partitions_that_our_plan_left_out_are_in_real_hudis_next(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     (done,) = table.run("run", service="clustering", schedule=True, options=plan(groups="1")).instants

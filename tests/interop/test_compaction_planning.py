@@ -23,9 +23,8 @@ from hudi_core.transaction.owner import Owner
 from tests.interop.judged import JUDGES, MOR, QUICK, Judged
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.golden_compactions import context_of
-from tests.support.tiers import tiered
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.conformance]
 
 DAYS_AGO = (0, 1, 2, 15, 40)
 PACKAGE = "org.apache.hudi.table.action.compact.strategy"
@@ -86,8 +85,6 @@ CASES: dict[str, dict[str, str]] = {
     "both, commits not due": trigger("NUM_AND_TIME", 5, 1),
     "both, time not due": trigger("NUM_AND_TIME", 4, LONG),
 }
-CORE = ("the default", "by log size from a threshold", "bounded", "by day", "commits, not due", "both, due")
-"""Of version 9 in `make test`."""
 AFTER_OTHERS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "commits": (trigger("NUM_COMMITS", 2, LONG), ("6", "8", "9")),
     "commits, with the pending one": (trigger("NUM_COMMITS", 3, LONG), ("6",)),
@@ -131,7 +128,7 @@ class Subject:
     table: Judged
 
 
-@pytest.fixture(scope="module", params=tiered(JUDGES, ["9"]))
+@pytest.fixture(scope="module", params=JUDGES)
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     hudi: RealHudi = request.getfixturevalue(JUDGES[request.param])
     base = tmp_path_factory.mktemp("planned") / "table"
@@ -221,7 +218,7 @@ def _failure(version: str, names: str) -> str:
     return "Task not serializable" if any(f".{name.value}" in names for name in NOT_IN_SPARK) else ""
 
 
-@pytest.mark.parametrize("case", tiered(CASES, CORE))
+@pytest.mark.parametrize("case", CASES)
 def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, tmp_path: Path) -> None:
     options = CASES[case]
     table = subject.table.copy(tmp_path / "table")
@@ -239,7 +236,6 @@ def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, t
     assert (ours is None) == any(word in case for word in ("not due", "none"))
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("case", AFTER_OTHERS)
 def test_the_plan_is_real_hudis_after_others_and_beside_a_pending_write(
     after_others: Subject, case: str, tmp_path: Path
@@ -253,7 +249,6 @@ def test_the_plan_is_real_hudis_after_others_and_beside_a_pending_write(
     assert (ours is not None) == (after_others.version in versions)
 
 
-@pytest.mark.conformance
 def test_time_counts_from_the_first_write_also_a_pending_one(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     options = {**trigger("TIME_ELAPSED", LONG, LONG), **PASSES_OVER_DEAD_WRITES}
@@ -264,7 +259,6 @@ def test_time_counts_from_the_first_write_also_a_pending_one(subject: Subject, t
     assert ours == theirs
 
 
-@pytest.mark.conformance
 def test_real_hudi_runs_what_we_planned_and_goes_on(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     planned = table.run("schedule", service="compaction", options={COMMITS: "1"}).document
@@ -276,7 +270,6 @@ def test_real_hudi_runs_what_we_planned_and_goes_on(subject: Subject, tmp_path: 
     table.goes_on()
 
 
-@pytest.mark.conformance
 def test_real_hudi_goes_on_behind_what_we_planned_and_ran(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     for turn in range(2):
@@ -288,7 +281,6 @@ def test_real_hudi_goes_on_behind_what_we_planned_and_ran(subject: Subject, tmp_
     table.goes_on()
 
 
-@pytest.mark.conformance
 def test_a_write_behind_our_plan_is_in_the_next_one(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     table.run("schedule", service="compaction", options={COMMITS: "1"})
@@ -302,7 +294,6 @@ def test_a_write_behind_our_plan_is_in_the_next_one(subject: Subject, tmp_path: 
     table.goes_on()
 
 
-@pytest.mark.conformance
 def test_partitions_that_our_plan_left_out_are_in_real_hudis_next(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     options = {COMMITS: "1", TARGET: "1", STRATEGY: f"{PACKAGE}.{Strategy.BOUNDED_IO.value}"}

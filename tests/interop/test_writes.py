@@ -52,7 +52,6 @@ ON_READ = [
 CASES = [(*table, operation) for table in (*TABLES, *ON_READ) for operation in OPERATIONS]
 CORE = [
     ("6", "hive_style", "insert"),
-    ("8", "cow_basic", "bulk_insert"),
     ("9", "merge_mode_event_time_cow", "upsert"),
     ("9", "cow_basic", "delete"),
 ]
@@ -306,15 +305,12 @@ def test_other_writers_see_which_file_groups_our_write_changes(
     assert compared > 10
 
 
-@pytest.mark.parametrize("operation", tiered(OPERATIONS, ["upsert"]))
+@pytest.mark.conformance
+@pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize(
-    "name",
-    tiered(
-        ["failed_inflight_cow", "failed_inflight_cow_direct_markers", "failed_after_metadata_cow"],
-        ["failed_inflight_cow"],
-    ),
+    "name", ["failed_inflight_cow", "failed_inflight_cow_direct_markers", "failed_after_metadata_cow"]
 )
-@pytest.mark.parametrize("version", tiered(JUDGES, ["9"]))
+@pytest.mark.parametrize("version", JUDGES)
 def test_we_roll_back_a_write_of_real_hudi_that_died(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str, operation: str
 ) -> None:

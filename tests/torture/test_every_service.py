@@ -32,7 +32,7 @@ def judges(version: str, request: pytest.FixtureRequest) -> Iterator[Judges]:
 @pytest.mark.parametrize("version", JUDGES)
 def test_every_service_keeps_every_row(judges: Judges, version: str, on_read: bool) -> None:
     program = every_service(version, on_read=on_read)
-    outcome = run(judges, program, readers=Readers(3, 12))
+    outcome = run(judges, program, readers=Readers(3, 100))
     assert outcome.failure is None, outcome.failure
     assert outcome.steps.total() == len(program.steps), outcome.avoided
     assert not outcome.refused

@@ -64,6 +64,7 @@ _OTHERS = frozenset(
         "hoodie.bucket.index.min.num.buckets",
         "hoodie.datasource.read.incr.filters",
         "hoodie.datasource.write.partitionpath.urlencode",
+        "hoodie.hbase.index.update.partition.path",
         "hoodie.metadata.bloom.filter.enable",
         "hoodie.metadata.compact.max.delta.seconds",
         "hoodie.metadata.index.partition.stats.parallelism",
