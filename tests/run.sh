@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What `make test` runs: lint and ten parts of the tests in a queue, four at a time, so that no core waits for one part.
-# The two longest go first, and the others give way to them. The unit tests of hudi_core and hudi_health that are not
+# The longest go first, so that no core waits at the end, and all give way to the first two. The unit tests of hudi_core and hudi_health that are not
 # slow run under coverage, all others without it. A skipped test is a failure: a missing part gets installed, not passed
 # over. Markers name the other tiers (docs/internals/testing.md).
 set -uo pipefail
@@ -33,17 +33,17 @@ elsewhere="$(printf -- ' --ignore=tests/%s' $others)"
 export elsewhere
 
 xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'
-torture tests/torture
 inside -p tests.support.coverage_plugin tests/unit/hudi_core tests/unit/hudi_health
-lint
-interop tests/interop
+torture tests/torture
 contract tests/contract
+interop tests/interop
 others tests $elsewhere
-airflow tests/airflow
-hostile tests/fuzz tests/hostile
-golden tests/golden
 faults tests/faults
+golden tests/golden
+hostile tests/fuzz tests/hostile
 slow tests/unit/hudi_core tests/unit/hudi_health
+airflow tests/airflow
+lint
 PARTS
 tested=$?
 [ -z "${AIRFLOW_HUDI_TEST_REPORTS:-}" ] || cp "$scratch"/*.xml "$AIRFLOW_HUDI_TEST_REPORTS"

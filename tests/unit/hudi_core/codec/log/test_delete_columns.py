@@ -63,7 +63,8 @@ def test_the_fast_route_never_gives_other_entries(entries: list[DeleteRecord], d
     with contextlib.suppress(FormatError):
         fast = module._uniform(delete_block_data(bytes(broken), path="log"), "log")
         if fast is not None:
-            assert fast.equals(module._by_entry(bytes(broken), "log"))
+            slow = module._by_entry(bytes(broken), "log")
+            assert (fast.schema, repr(fast.to_pylist())) == (slow.schema, repr(slow.to_pylist()))  # NaN is not NaN
 
 
 def test_a_block_with_a_damaged_boolean_goes_by_entry() -> None:
