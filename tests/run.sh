@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What `make test` runs: lint and ten parts of the tests in a queue, four at a time, so that no core waits for one part.
-# The longest go first, so that no core waits at the end, and all give way to the first two. The unit tests of hudi_core and hudi_health that are not
-# slow run under coverage, all others without it. A skipped test is a failure: a missing part gets installed, not passed
-# over. Markers name the other tiers (docs/internals/testing.md).
+# The longest go first, so that no core waits at the end, and all give way to the first two. The unit tests of hudi_core
+# and hudi_health that are not slow run under coverage, all others without it. A skipped test is a failure: a missing
+# part gets installed, not passed over. Markers name the other tiers (docs/internals/testing.md).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
