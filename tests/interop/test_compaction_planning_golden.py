@@ -25,7 +25,6 @@ from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
-from tests.support.tiers import tiered
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -138,7 +137,8 @@ def test_behind_a_failed_write_of_an_eager_writer_nothing_is_planned(golden: Gol
     check(hudi_0_15, chosen)
 
 
-@pytest.mark.parametrize("version", tiered(["6", "9"], ["6"]))
+@pytest.mark.conformance
+@pytest.mark.parametrize("version", ["6", "9"])
 def test_partitions_that_are_no_days_are_refused_where_hudi_is_silent_or_fails(
     golden: Golden, request: pytest.FixtureRequest, version: str
 ) -> None:

@@ -70,7 +70,7 @@ def given_rows(rows: pa.Table) -> pa.Table:
 
 @pytest.mark.parametrize(
     ("version", "name", "index"),
-    tiered(cases(), [("9", "mdt_all_mor", "record, moves")]),
+    tiered(cases(), [("9", "cow_basic", "bloom")]),
 )
 def test_rows_are_where_real_hudi_puts_them(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str, index: str
