@@ -11,6 +11,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Instant
+from hudi_core.verbs.write import OPERATIONS
 from tests.torture.model import Model, partition_of
 from tests.torture.program import Command, Write
 
@@ -151,7 +152,7 @@ def write_line(now: Situation, step: Write, source: Path) -> list[str]:
             *(word for name in folders for word in ("--partition", name)),
             *given,
         ]
-    if step.operation in ("insert", "upsert", "delete", "bulk_insert"):
+    if step.operation in OPERATIONS:
         return ["write", str(now.base), "--operation", step.operation, "--source", str(source), *given]
     whole = ["--whole-table"] if step.operation == "insert_overwrite_table" else []
     return ["insert-overwrite", str(now.base), "--source", str(source), *whole, *given]

@@ -263,7 +263,7 @@ class WriteJob(RewriteJob[WritePlan]):
                     fields,
                     shards,
                     number,
-                    item=item,
+                    file_slice=item,
                     wanted=wanted.get(item.file_group.partition),
                     logged=number in plan.logged,
                     reader=reader if number in is_read else "",

@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.record_keys import as_mask
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
-from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.services.source.key_scope import KeyScope
+from hudi_core.services.write.row_shards import ordering_keys
 
 GROUP: Final = "_airflow_hudi_group"
 """The column with the number of a row's file group; NEW for a key that the table does not have."""
@@ -34,13 +35,6 @@ HERE: Final = b"\x01"
 TABLE_KEYS: Final = pa.schema([(RECORD_KEY, pa.string()), (GROUP, pa.int32()), (ORDER, pa.binary())])
 _BETWEEN: Final = pa.scalar("\x00", pa.large_string())
 """Stands between partition path and key: no path has it."""
-
-
-def ordering_keys(batch: pa.RecordBatch, keys: pa.Array, ordering: Ordering) -> pa.Array:
-    """Returns what orders rows of one key by their ordering values, as binary. `keys` are the record keys."""
-    names = tuple(f"order{number}" for number in range(len(ordering.columns)))
-    values = [column.from_rows(batch) for column in ordering.columns]
-    return SortOrder(names).keys(pa.RecordBatch.from_arrays([*values, keys], names=[*names, RECORD_KEY]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +80,8 @@ class Places:
         else:
             order = np.argsort(pairs, kind="stable")
         pairs = pairs[order]
-        last = order[np.r_[np.flatnonzero(np.diff(pairs)), len(pairs) - 1]] if len(pairs) else order
-        pairs = np.unique(pairs)
+        ends = np.flatnonzero(np.r_[pairs[1:] != pairs[:-1], np.ones(min(1, len(pairs)), np.bool_)])
+        pairs, last = pairs[ends], order[ends]
         starts = np.searchsorted(pairs // max(1, len(paths)), np.arange(len(encoded.dictionary) + 1))
         numbers = (pairs % max(1, len(paths))).astype(np.int32)
         return Places(encoded.dictionary, numbers, starts, orders.take(pa.array(last)), paths, scope, ordering)
@@ -106,12 +100,12 @@ class Places:
             return Placed(rows, groups, own, np.zeros(len(rows), np.bool_))
         old = self.paths.take(pa.array(groups, mask=~is_known))
         orders = self.orders.take(pa.array(pairs, mask=~is_known))
-        is_here = _as_mask(orders.is_valid())
-        elsewhere = _as_mask(pc.not_equal(old, own).fill_null(False))
+        is_here = as_mask(orders.is_valid())
+        elsewhere = as_mask(pc.not_equal(old, own).fill_null(False))
         leaves = is_here & elsewhere & ~is_delete[rows] & self.scope.moves
         if self.ordering is not None and leaves.any():
             incoming = ordering_keys(table.combine_chunks().to_batches()[0], keys, self.ordering).take(pa.array(rows))
-            leaves &= ~_as_mask(pc.greater(orders, incoming).fill_null(False))
+            leaves &= ~as_mask(pc.greater(orders, incoming).fill_null(False))
         # Where no place has the row any more, that of the row's own partition counts: its log decides.
         gone = np.flatnonzero(is_known & ~elsewhere & ~_any_of_row(rows, is_here, table.num_rows))
         kept = np.flatnonzero(is_here)
@@ -140,11 +134,6 @@ class Places:
         has_group = is_known[rows]
         pairs[has_group] = self.starts[codes[rows[has_group]]] + within[has_group]
         return rows, pairs
-
-
-def _as_mask(values: pa.Array) -> NDArray[np.bool_]:
-    mask: NDArray[np.bool_] = values.to_numpy(zero_copy_only=False)
-    return mask
 
 
 def _any_of_row(rows: NDArray[np.int64], marks: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:

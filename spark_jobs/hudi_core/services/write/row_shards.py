@@ -171,17 +171,29 @@ def order_keys(batch: pa.RecordBatch, ordering: Ordering, first: int, *, path: s
     """
     named = (RECORD_KEY,) if of_table else (PARTITION_PATH, RECORD_KEY)
     values = {name: batch.column(name) for name in named}
-    for number, column in enumerate(ordering.columns):
-        column_values = column.from_rows(batch)
+    ordered = ordering_columns(batch, ordering)
+    for column, column_values in zip(ordering.columns, ordered.values(), strict=True):
         if column_values.null_count:
             raise FormatError(
                 f"{column_values.null_count} rows have no value in {column.name!r}, by which they are combined",
                 path=path,
                 remedy="give each row one",
             )
-        values[f"order{number}"] = column_values
+    values |= ordered
     values[_POSITION] = pa.array(np.arange(first, first + batch.num_rows))
     return SortOrder(tuple(values)).keys(pa.RecordBatch.from_arrays(list(values.values()), names=list(values)))
+
+
+def ordering_keys(batch: pa.RecordBatch, keys: pa.Array, ordering: Ordering) -> pa.Array:
+    """Returns what orders rows of one key by their ordering values alone, as binary. `keys` are the record keys."""
+    values = ordering_columns(batch, ordering)
+    rows = pa.RecordBatch.from_arrays([*values.values(), keys], names=[*values, RECORD_KEY])
+    return SortOrder(tuple(values)).keys(rows)
+
+
+def ordering_columns(batch: pa.RecordBatch, ordering: Ordering) -> dict[str, pa.Array]:
+    """Returns the columns of the ordering values, under names of their own."""
+    return {f"order{number}": column.from_rows(batch) for number, column in enumerate(ordering.columns)}
 
 
 def _pieces_of_keys(

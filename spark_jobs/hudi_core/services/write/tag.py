@@ -40,8 +40,8 @@ from hudi_core.model.partition import join
 from hudi_core.services.rewriting.sort_order import SORT_KEY, merged_pieces
 from hudi_core.services.source.files import SourcePart, SourceRows
 from hudi_core.services.write.log_keys import rows_of_slice
-from hudi_core.services.write.places import GROUP, HERE, LEAVES, NEW, TABLE_KEYS, Placed, Places, ordering_keys
-from hudi_core.services.write.row_shards import RowsUnit, Spread, newest, ordered_rows
+from hudi_core.services.write.places import GROUP, HERE, LEAVES, NEW, TABLE_KEYS, Placed, Places
+from hudi_core.services.write.row_shards import RowsUnit, Spread, newest, ordered_rows, ordering_keys
 from hudi_core.services.write.shard_files import keyed_schema
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.view.file_group import FileSlice
@@ -55,7 +55,7 @@ _MOST_KEY_BYTES: Final = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class KeysUnit:
-    """A `part` of the source, or the file slice `item` of the file group `number`. Of a slice only the keys `wanted`
+    """A `part` of the source, or the `file_slice` of the file group `number`. Of a slice only the keys `wanted`
     count; all where it is None. With a `reader` (log_keys.rows_of_slice) the slice is read with its log files, which
     may have keys of their own where it is `logged`.
     """
@@ -67,7 +67,7 @@ class KeysUnit:
     shards: int
     number: int
     part: SourcePart | None = None
-    item: FileSlice | None = None
+    file_slice: FileSlice | None = None
     wanted: tuple[str, ...] | None = None
     logged: bool = False
     reader: str = ""
@@ -136,22 +136,23 @@ def _table_pieces(unit: KeysUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
 
 def _table_keys(unit: KeysUnit, wanted: pa.Array | None) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Yields record keys with places.ORDER."""
-    item, base, is_global = unit.item, None if unit.item is None else unit.item.base_file, unit.rows.scope.is_global
-    if item is None or base is None:
+    file_slice, is_global = unit.file_slice, unit.rows.scope.is_global
+    base = None if file_slice is None else file_slice.base_file
+    if file_slice is None or base is None:
         return
     storage, ordering = open_data_storage(unit.uri, unit.storage_options), ordering_of(unit.rows)
     with open_base_file(storage, base.path) as file:
         row_groups = None if wanted is None else _row_groups(file, unit.key_fields, wanted)
         is_needed = row_groups != []
-        if is_needed and (ordering is None or item.log_files):
-            is_here = pa.scalar(None if item.log_files or not is_global else HERE, pa.binary())
+        if is_needed and (ordering is None or file_slice.log_files):
+            is_here = pa.scalar(None if file_slice.log_files or not is_global else HERE, pa.binary())
             for batch in file.batches(list(unit.key_fields), _KEYS_AT_ONCE, row_groups):
                 keys = record_keys(batch, unit.key_fields, path=base.path)
                 yield keys, pa.repeat(is_here, len(keys))
     if not unit.reader or not (is_needed or unit.logged):
         return
     columns = [] if ordering is None else [column.name for column in ordering.columns]
-    for batch in rows_of_slice(storage, unit.reader, item, [*unit.key_fields, *columns]):
+    for batch in rows_of_slice(storage, unit.reader, file_slice, [*unit.key_fields, *columns]):
         keys = record_keys(batch, unit.key_fields, path=base.path)
         yield keys, pa.repeat(HERE, len(keys)) if ordering is None else ordering_keys(batch, keys, ordering)
 
@@ -273,8 +274,8 @@ def _placed(target: TagTarget, places: Places, table: pa.Table) -> Placed:
     if target.buckets is not None:
         return _in_buckets(table, target.buckets)
     policy = target.rows.policy
-    is_delete = np.ones(table.num_rows, np.bool_)  # A delete by key has no policy.
-    if policy is not None and table.num_rows:
+    is_delete = np.ones(table.num_rows, np.bool_)  # A delete by key has no policy. Within partitions none moves.
+    if policy is not None and target.rows.scope.is_global and table.num_rows:
         is_delete = delete_flags(table.combine_chunks().to_batches()[0], policy)
     placed = places.of_rows(table, is_delete)
     if target.merges_fields and placed.leaves.any():

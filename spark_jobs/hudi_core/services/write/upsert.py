@@ -182,13 +182,13 @@ def _append(
     storage = open_data_storage(target.new.uri, target.new.storage_options)
     files, partition = target.new.files, item.file_group.partition
     incoming = _Incoming(target, partition, rows_schema(files.schema, path=_UNIT), attempt)
-    given = ((rows, deletes) for rows, deletes in incoming.batches(batches) if rows.num_rows)
-    first = next(given, None)
+    pieces = ((rows, deletes) for rows, deletes in incoming.batches(batches) if rows.num_rows)
+    first = next(pieces, None)
     if first is None:
         return Upserted((), GroupRows(0, 0), dict(incoming.dropped))
     deleted: list[pa.Array] = []
     with LogAppend(storage, files, item, instant, attempt, target.policy, by_name=target.by_name) as log:
-        for rows, deletes in chain([first], given):
+        for rows, deletes in chain([first], pieces):
             if deletes:
                 deleted.append(rows.column(RECORD_KEY))
             else:

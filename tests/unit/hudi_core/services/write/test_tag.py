@@ -246,7 +246,7 @@ def key_units(table: Path, tmp_path: Path) -> list[KeysUnit]:
     """The units of the base files of an upsert of all rows, which it does, by row groups of 4 rows."""
     engine, options = SeenEngine(), {"airflow_hudi.parquet.row_group.rows": "4"}
     write(table, "upsert", put_source(own_columns(read_rows(table)), tmp_path, name="all"), options, engine=engine)
-    return [unit for unit in engine.units[0] if unit.item is not None]
+    return [unit for unit in engine.units[0] if unit.file_slice is not None]
 
 
 def keys_with_shards(unit: KeysUnit) -> list[tuple[str, int]]:
@@ -309,8 +309,10 @@ def test_row_groups_without_the_keys_are_not_read(golden: Golden, tmp_path: Path
     write(table, "insert", put_source(more, tmp_path, name="more"), {"airflow_hudi.parquet.row_group.rows": "4"})
     units = key_units(table, tmp_path)
     (base,) = base_files(table, "2031-01-01")
-    (unit,) = (unit for unit in units if unit.item is not None and unit.item.file_group.partition == "2031-01-01")
-    unit = replace(unit, item=slice_of_base(DataFile("2031-01-01", base.name, base.stat().st_size)))
+    (unit,) = (
+        unit for unit in units if unit.file_slice is not None and unit.file_slice.file_group.partition == "2031-01-01"
+    )
+    unit = replace(unit, file_slice=slice_of_base(DataFile("2031-01-01", base.name, base.stat().st_size)))
     if kept != "filter and ranges":
         bare = pq.ParquetFile(base).read().replace_schema_metadata(None)
         pq.write_table(bare, base, row_group_size=4, write_statistics=kept == "ranges")
@@ -328,4 +330,4 @@ def test_row_groups_without_the_keys_are_not_read(golden: Golden, tmp_path: Path
 
 def test_a_unit_without_a_file_has_no_keys(golden: Golden, tmp_path: Path) -> None:
     (unit, *_) = key_units(golden("9", "mdt_disabled").table, tmp_path)
-    assert list(produce_keys(replace(unit, item=None), TaskAttempt(0, 1, 0))) == []
+    assert list(produce_keys(replace(unit, file_slice=None), TaskAttempt(0, 1, 0))) == []
