@@ -148,6 +148,11 @@ def data_of(path: Path, layout: int) -> set[str]:
     return {name for name, parsed in names.items() if isinstance(parsed, kinds)}
 
 
+def all_files(path: Path) -> dict[str, int]:
+    """Every file below the table's folder, with its time of change in nanoseconds."""
+    return {str(file): file.stat().st_mtime_ns for file in path.rglob("*") if file.is_file()}
+
+
 def left(path: Path) -> list[str]:
     """Files that no finished run leaves: markers, heartbeats, claims, locks, staged rows and staged records."""
     folders = (".temp", ".heartbeat", ".airflow_hudi/claims", ".airflow_hudi/metadata", "lock")
@@ -165,8 +170,9 @@ def assert_survives(work: Work, number: int, timing: Timing, scratch: Path) -> N
     result = work.run(path)
     assert result.repeated or not is_done
     assert_done(path, work)
+    files = all_files(path)
     assert work.run(path).repeated
-    assert_done(path, work)
+    assert all_files(path) == files
     shutil.rmtree(path)
 
 

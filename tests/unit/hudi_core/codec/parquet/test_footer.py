@@ -112,7 +112,7 @@ def with_wrong_histogram(data: bytes) -> bytes:
     """The file with one byte changed: Arrow opens it, and a histogram of levels has another length than the levels."""
     start, footer, schema = parts(data)
     for place in range(len(footer)):
-        for value in range(256):
+        for value in range(6, 256, 16):  # the first byte of a list of i64, of any short length
             changed = footer[:place] + bytes([value]) + footer[place + 1 :]
             try:
                 check_footer(changed, schema, "f")

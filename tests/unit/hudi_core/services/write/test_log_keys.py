@@ -37,7 +37,7 @@ def logged(table: Path) -> list[FileSlice]:
     ("version", "name"),
     tiered(
         [(version, name) for version in ("6", "8", "9") for name in ("mor_basic", "no_meta_fields_mor")],
-        [("6", "mor_basic"), ("9", "mor_basic"), ("9", "no_meta_fields_mor")],
+        [("6", "mor_basic"), ("9", "no_meta_fields_mor")],
     ),
 )
 def test_a_key_that_was_put_back_beside_a_compaction_is_found(

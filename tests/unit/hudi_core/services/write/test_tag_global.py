@@ -31,7 +31,6 @@ EVERY = [(*table, index) for table in TABLES for index in (*TYPES, "RECORD_INDEX
 CORE = [
     ("6", "mdt_all_mor", "GLOBAL_SIMPLE"),
     ("8", "cow_basic", "RECORD_INDEX"),
-    ("9", "mdt_all_mor", "RECORD_INDEX"),
     ("9", "mdt_all_mor", "RECORD_INDEX that moves"),
 ]
 
