@@ -53,7 +53,7 @@ SERVICES: list[tuple[str, str, dict[str, str]]] = [
     ("archived_timeline_cow", "archive", TIGHT),
 ]
 CASES = [pytest.param(version, *service, id=f"{service[1]}-{version}") for version in VERSIONS for service in SERVICES]
-CORE = [*(f"{service}-9" for _, service, _ in SERVICES), "compaction-6", "clean-6", "rollback-6", "archive-6"]
+CORE = [*(f"{service}-9" for _, service, _ in SERVICES), "compaction-6"]
 """Every service on the newest version, and what the oldest writes in another form."""
 
 

@@ -81,6 +81,7 @@ SCENARIOS: dict[str, Scenario] = {
         ("schedule rollback TABLE --dry-run", "schedule rollback TABLE", "run rollback TABLE --engine local"),
         (EAGER,),
         ("9",),
+        elsewhere=True,  # the one before this
     ),
     "a savepoint, and the newest commit": Scenario(
         "mor_basic",

@@ -152,9 +152,7 @@ def on_both(**quick: Collection[tuple[str, str]]) -> list[Any]:
     on_both(
         classic={
             ("6", "mor_basic"),
-            ("6", "cdc_mor"),
-            ("8", "mor_basic"),
-            *(read[:2] for read in READS if read[0] == "9"),
+            *(("9", case) for case in ("mor_basic", "types_mor", "mdt_all_cow", "no_meta_fields_mor", "cdc_mor")),
         },
         connect={("6", "cdc_mor"), ("8", "types_mor"), ("9", "mor_basic")},
     ),

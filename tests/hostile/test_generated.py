@@ -21,7 +21,7 @@ from tests.support.tiers import tiered
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("first", "count"), tiered([(0, 100), (100, 400)], [(0, 100)]))
+@pytest.mark.parametrize(("first", "count"), tiered([(0, 50), (50, 450)], [(0, 50)]))
 def test_five_hundred_hostile_tables(first: int, count: int) -> None:
     found = run_apart(first, count)
     assert found["runs"] == count
@@ -31,13 +31,16 @@ def test_five_hundred_hostile_tables(first: int, count: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "seed",
-    [
-        29357,  # a row group with more columns than its schema: Arrow read past its memory
-        35776,  # a commit that fits no schema of the archive: no file was named
-        36553,  # a torn block that a rollback removes was not reported
-        43171,  # a folder in the place of a file of the timeline: no remedy
-        43935,  # an empty completed commit in the range of a change-data query
-    ],
+    tiered(
+        [
+            29357,  # a row group with more columns than its schema: Arrow read past its memory
+            35776,  # a commit that fits no schema of the archive: no file was named
+            36553,  # a torn block that a rollback removes was not reported
+            43171,  # a folder in the place of a file of the timeline: no remedy
+            43935,  # an empty completed commit in the range of a change-data query
+        ],
+        [29357, 36553],
+    ),
 )
 def test_what_the_fifty_thousand_found(seed: int) -> None:
     found = run_apart(seed, 1)

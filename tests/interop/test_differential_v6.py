@@ -48,7 +48,7 @@ SAME = [
     "sql_dml",
     "types_mor",
 ]
-QUICK = {"mdt_all_mor", "types_mor"}
+QUICK = {"mdt_all_mor"}
 """Those of `make test`."""
 Golden = Callable[[str, str], GoldenCase]
 

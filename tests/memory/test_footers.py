@@ -17,7 +17,6 @@ import pytest
 from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
-from tests.support.tiers import tiered
 
 BY_US: Final = ("--schedule", "--engine", "local", "--option")
 SERVICES: Final = (
@@ -46,7 +45,8 @@ def read(table: str, where: str | None = None) -> int:
 
 
 @pytest.mark.usefixtures("no_collector")
-@pytest.mark.parametrize("version", tiered(["6", "9"], ["9"]))
+@pytest.mark.conformance
+@pytest.mark.parametrize("version", ["6", "9"])
 def test_no_footer_outlives_its_use(golden: Callable[[str, str], GoldenCase], version: str) -> None:
     table = str(golden(version, "mor_basic").table)
     before = footers()

@@ -76,7 +76,7 @@ def compacted(table: Table, mappings: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "version", [pytest.param("6", marks=pytest.mark.soak), pytest.param("9", marks=pytest.mark.slow)]
+    "version", [pytest.param("6", marks=pytest.mark.soak), pytest.param("9", marks=pytest.mark.conformance)]
 )
 def test_it_does_not_grow_with_the_mappings(golden: Golden, version: str) -> None:
     answer = compacted(Table(golden(version, "mdt_all_mor").table), 200_000)
