@@ -33,8 +33,9 @@ from hudi_core.services.restore.savepoint import savepoint_create, savepoint_del
 from hudi_core.services.rewriting.job import Attempt, commit_metadata
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.source import count
-from hudi_core.services.write import shard_files, tag, verb
+from hudi_core.services.write import job, shard_files, tag, verb
 from hudi_core.timeline.actions.commit import SCHEMA_KEY
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction import commit
 from hudi_core.verbs.run import RunRequest
@@ -51,7 +52,7 @@ from tests.support.service_calls import dead_process
 from tests.support.table_invariants import assert_metadata_true, pending_instants, read_rows
 from tests.support.table_requests import perform
 from tests.support.tiers import tiered
-from tests.support.writes import Model, changed, file_ids, like, marked, of_id, own_columns, write
+from tests.support.writes import APART, Model, changed, file_ids, like, marked, of_id, own_columns, write
 from tests.unit.hudi_core.services.write.test_upsert_failures import TwiceEngine
 
 Golden = Callable[[str, str], GoldenCase]
@@ -84,7 +85,10 @@ delete blocks.
 
 
 def test_each_bug_has_a_test_that_is_named_after_it() -> None:
-    named = {path: " ".join(re.findall(r"^def (test_\w+)", (ROOT / path).read_text(), re.MULTILINE)) for path in WHERE.values()}
+    named = {
+        path: " ".join(re.findall(r"^def (test_\w+)", (ROOT / path).read_text(), re.MULTILINE))
+        for path in WHERE.values()
+    }
     absent = [id_ for ids, path in WHERE.items() for id_ in ids.split() if f"hudi_{id_}_" not in named[path]]
     assert absent == []
 
@@ -96,10 +100,9 @@ def killed(table: Path, given: Path, options: dict[str, str], suffix: str, **mor
         return change.path.endswith(suffix) and not change.path.startswith(METADATA)
 
     plan = FaultPlan(when=is_it, timing=more.pop("timing", "after"), counts=MUTATIONS)
-    owner = more.pop("owner", None) or dead_process()
     before = {item.requested_time for item in open_context(table).active.load()}
     with pytest.raises(InjectedCrash):
-        write(table, more.pop("operation", "upsert"), given, options, plan, owner, **more)
+        write(table, more.pop("operation", "upsert"), given, options, plan, dead_process(), **more)
     (instant,) = {item.requested_time for item in open_context(table).active.load()} - before
     return instant
 
@@ -142,8 +145,8 @@ def test_hudi_9536_hudi_6946_ranges_are_those_of_record_keys(
 
     def inserted(table: Path) -> int:
         rows = own_rows(table, read_rows(table))
-        options = {"hoodie.index.type": "GLOBAL_BLOOM"}
-        return write(table, "upsert", put_source(rows, tmp_path, name=table.parent.name), options).inserted
+        options = {"hoodie.index.type": "GLOBAL_BLOOM", **APART}  # a small file group would merge them
+        return write(table, "upsert", put_source(rows, tmp_path, name=f"{table.parent.name} rows"), options).inserted
 
     assert inserted(golden(version, "complex_keygen").table) == 0
     columns = tag.leaf_columns
@@ -168,38 +171,49 @@ def test_hudi_7745_two_writers_that_insert_one_key_at_once_both_add_a_row(golden
     assert "two writers that insert the same new key at the same time both add a row" in page
 
 
-def test_hudi_7828_hudi_5686_hudi_7757_a_rollback_comes_before_the_write_that_asks_for_it(
-    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("other", ["rolls it back", "writes and dies"])
+def test_hudi_7828_hudi_5686_hudi_7757_rows_are_not_hidden_by_a_later_instant(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:
-    """Readers of version 6 stop at a log block that is newer than the last commit. The rows of a write are behind the
-    rollback of the one that failed. Guard: the write draws its instant after the rollback.
+    """Readers of version 6 stop at a log block that is newer than the last commit, and so at the rollback of a failed
+    write. Guards: a write draws its instant after its rollbacks, and conflicts with what others did meanwhile.
     """
 
-    def written(table: Path) -> tuple[str, str]:
+    def written(*, meanwhile: bool) -> None:
+        table = golden("6", "mor_basic").table
         model, rows = Model.of(table, event_time=False), own_columns(read_rows(table)).slice(0, 20)
         first = changed(rows, ts=lambda ts: ts + 10**6, qty=1)
-        killed(table, put_source(first, tmp_path, name=f"{table.parent.name} first"), {}, ".decision", timing="before")
+        lost = put_source(first, tmp_path, name=f"{table.parent.name} lost")
+        failed = killed(table, lost, {}, ".decision", timing="before")
         second = changed(first, qty=2)
-        result = write(table, "upsert", put_source(second, tmp_path, name=f"{table.parent.name} second"))
-        (rolled_back,) = new_rollbacks(table)
+        given = put_source(second, tmp_path, name=f"{table.parent.name} second")
+
+        def another() -> None:
+            if other == "rolls it back":
+                rollback(open_context(table), failed, an_owner())
+            else:
+                killed(table, lost, LAZY, ".decision", timing="before")
+
+        if not meanwhile:
+            instant = write(table, "upsert", given).instant
+            assert new_rollbacks(table) < [str(instant)]
+        else:
+            with monkeypatch.context() as patch:
+                patch.setattr(verb, "_roll_failed_writes_back", lambda *_, **__: [])
+                try:
+                    write(table, "upsert", given, LAZY, engine=At("before writing", another))
+                except ConflictError:
+                    model.check(table)
+                    raise
         model.upsert(second)
         model.check(table)
-        return rolled_back, str(result.instant)
 
-    rolled_back, instant = written(golden("6", "mor_basic").table)
-    assert rolled_back < instant
-    request = verb._request
-
-    def rolled_back_late(context: Any, *given: Any) -> str | None:
-        instant = request(context, *given)
-        (failed,) = (item.requested_time for item in context.active.load().pending() if item.requested_time != instant)
-        rollback(context, failed, an_owner())
-        return instant
-
-    monkeypatch.setattr(verb, "_roll_failed_writes_back", lambda *_, **__: [])
-    monkeypatch.setattr(verb, "_request", rolled_back_late)
+    written(meanwhile=False)
+    with pytest.raises(ConflictError, match="would hide its rows"):
+        written(meanwhile=True)
+    monkeypatch.setattr(job, "check_not_hidden", lambda *_, **__: None)
     with pytest.raises(AssertionError, match="lost"):
-        written(golden("6", "mor_basic").table)
+        written(meanwhile=True)
 
 
 def new_rollbacks(table: Path) -> list[str]:
@@ -231,12 +245,15 @@ def test_hudi_8681_the_next_write_takes_the_files_of_one_that_failed(
 def test_hudi_8263_hudi_5822_a_file_group_of_a_failed_write_is_not_filled(
     golden: Golden, tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """New rows would go with it when it is rolled back. Guard: files of pending instants are invisible."""
+    """Nobody knows yet that it failed. New rows would go with it when it is rolled back. Guard: files of pending
+    instants are invisible.
+    """
+    monkeypatch.setattr(verb, "_roll_failed_writes_back", lambda *_, **__: [])
 
     def kept(table: Path) -> bool:
         drop_metadata_table(open_context(table).storage)  # it does not list the file
         given, _ = new_rows(table, tmp_path, "dead")
-        killed(table, given, LAZY, ".decision", timing="before", operation="insert", owner=an_owner())
+        killed(table, given, LAZY, ".decision", timing="before", operation="insert")
         write(table, "insert", new_rows(table, tmp_path, "next")[0], LAZY)
         groups = [path.name.partition("_")[0] for path in (table / DAY).glob("*.parquet")]
         return len(set(groups)) == len(groups) == 2
@@ -305,7 +322,7 @@ def test_hudi_9666_keys_of_one_field_are_as_the_table_has_them(
 
     def counts(table: Path) -> tuple[int, int]:
         rows = own_rows(table, read_rows(table))
-        result = write(table, "upsert", put_source(rows, tmp_path, name=table.parent.name))
+        result = write(table, "upsert", put_source(rows, tmp_path, name=f"{table.parent.name} rows"))
         return result.inserted, result.updated - rows.num_rows
 
     assert counts(golden(version, "complex_keygen_single").table) == (0, 0)
@@ -325,7 +342,7 @@ def test_hudi_3181_hudi_2059_a_clustering_keeps_the_newer_value(
         model, rows = Model.of(table, event_time=version != "6"), own_columns(read_rows(table))
         newer = changed(rows.slice(0, 9), ts=lambda ts: ts + 10**6, qty=7)
         model.upsert(newer)
-        write(table, "upsert", put_source(newer, tmp_path, name=table.parent.name))
+        write(table, "upsert", put_source(newer, tmp_path, name=f"{table.parent.name} rows"))
         golden_clusterings.cluster(table, golden_clusterings.plan_of_all(table, {}))
         model.check(table)
 
@@ -383,7 +400,7 @@ def test_hudi_11522_hudi_7914_the_schema_of_a_replacecommit_has_no_meta_fields(
     def schemas(table: Path) -> list[set[str]]:
         rows = own_columns(read_rows(table))
         first, *_ = sorted(set(rows.column("dt").to_pylist()))
-        few = put_source(rows.slice(0, 3), tmp_path, name=table.parent.name)
+        few = put_source(rows.slice(0, 3), tmp_path, name=f"{table.parent.name} rows")
         done = [overwrite(table, few).instant, delete(table, first).instant]
         return [
             {field["name"] for field in json.loads(str(commit_of(table, instant).extra_metadata[SCHEMA_KEY]))["fields"]}
@@ -439,7 +456,9 @@ _DRAWN = iter(range(1 << 100, 1 << 101, 1 << 90))
 def test_hudi_26_a_write_whose_instant_another_writer_rolled_back_is_not_committed(
     golden: Golden, tmp_path: Path, version: str, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """hudi-rs rolls back what it finds pending, also as the write completes. Guard: check_inflight, under the lock."""
+    """hudi-rs rolls back what it finds pending, also as the write completes. Guards: check_inflight, under
+    the lock, and ActiveTimeline.complete.
+    """
 
     def rolled_back(table: Path, *, at: str) -> None:
         rows = own_columns(read_rows(table))
@@ -473,6 +492,7 @@ def test_hudi_26_a_write_whose_instant_another_writer_rolled_back_is_not_committ
         assert_same_rows(read_rows(table, "off"), before, ignore=())
         assert_metadata_true(table)
     monkeypatch.setattr(commit, "check_inflight", lambda *_: None)
+    monkeypatch.setattr(ActiveTimeline, "_require", lambda *_: None)
     table = golden(version, case).table
     rolled_back(table, at="the completion")
     assert len(active_of(table)) == len(instants) + 1, "a commit whose files are gone"
