@@ -29,7 +29,7 @@ from tests.support.hudictl_runner import hudictl
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, leftovers, pending_instants, read_rows
 from tests.support.tiers import tiered
-from tests.support.writes import like, own_columns, staged, write
+from tests.support.writes import base_files, like, own_columns, staged, write
 
 Golden = Callable[[str, str], GoldenCase]
 Hostile = Callable[[str, str], HostileTable]
@@ -311,23 +311,30 @@ def test_a_source_that_is_cut(golden: Golden, tmp_path: Path, part: float) -> No
     assert tried(table, given, rows) is not None
 
 
+def with_unknown_page(content: bytes, column: str) -> bytes:
+    """The Parquet file with a page header that names no type of page that there is."""
+    group = pq.ParquetFile(pa.BufferReader(content)).metadata.row_group(0)
+    (chunk,) = (group.column(at) for at in range(group.num_columns) if group.column(at).path_in_schema == column)
+    reader = ThriftReader(content, chunk.data_page_offset)
+    header = reader.struct()
+    header[0].value = 7
+    return content[: chunk.data_page_offset] + encode_struct(header) + content[reader.position :]
+
+
 @pytest.mark.parametrize("column", ["id", "dt", "name"])
 def test_a_page_at_which_arrow_ends_early(golden: Golden, tmp_path: Path, column: str) -> None:
-    """Its header names no type of page that there is. The source would seem to have no rows, or fewer."""
+    """Without a word: a source would seem to have no rows, and a query would miss those of a base file."""
     table = golden("9", "cow_basic").table
     rows = new_rows(table)
     given = put(rows, tmp_path)
-    group = pq.ParquetFile(given).metadata.row_group(0)
-    (chunk,) = (group.column(at) for at in range(group.num_columns) if group.column(at).path_in_schema == column)
-    content = bytearray(given.read_bytes())
-    reader = ThriftReader(bytes(content), chunk.data_page_offset)
-    header = reader.struct()
-    header[0].value = 7
-    content[chunk.data_page_offset : reader.position] = encode_struct(header)
-    given.write_bytes(content)
+    given.write_bytes(with_unknown_page(given.read_bytes(), column))
     error = tried(table, given, rows)
     assert isinstance(error, CorruptFileError)
-    assert "3 rows of the file were not read" in error.message
+    assert "pages lack 3 rows" in error.message
+    (base, *_) = base_files(table)
+    base.write_bytes(with_unknown_page(base.read_bytes(), column))
+    with pytest.raises(CorruptFileError, match=f"{base.name}: the Parquet file's pages lack"):
+        read_rows(table)
 
 
 @pytest.mark.parametrize("seed", tiered(range(400), range(12)))

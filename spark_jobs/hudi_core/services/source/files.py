@@ -363,12 +363,9 @@ def _batches(
     rows: SourceRows, file: ParquetBaseFile, columns: pa.Schema, groups: Sequence[int] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yields the batches of a file; the option airflow_hudi.batch.rows and the memory budget limit their size. Raises
-    FormatError for a text that is not UTF-8, which Parquet files may hold and neither Avro nor a path does, and
-    CorruptFileError where rows are missing: Arrow ends early at some damaged pages.
+    FormatError for a text that is not UTF-8, which Parquet files may hold and neither Avro nor a path does.
     """
     share = rows.config.memory_bytes // GROUP_SHARE
-    numbers = range(file.metadata.num_row_groups) if groups is None else groups
-    due = sum(file.metadata.row_group(number).num_rows for number in numbers)
     for batch in base_batches(file, columns, batch_rows=rows.config.batch_rows, batch_bytes=share, row_groups=groups):
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             try:
@@ -376,10 +373,7 @@ def _batches(
             except pa.ArrowInvalid as error:
                 message = f"the column {name!r} has a value that is none of the type {column.type}: {error}"
                 raise FormatError(message, path=file.path, remedy="correct the rows; texts are UTF-8") from error
-        due -= batch.num_rows
         yield batch
-    if due:
-        raise CorruptFileError(f"{due} rows of the file were not read", path=file.path, remedy=_DAMAGED)
 
 
 def _parts(file: ParquetBaseFile, whole: SourcePart) -> Iterator[SourcePart]:
