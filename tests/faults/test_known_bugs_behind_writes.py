@@ -18,7 +18,7 @@ from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import HudiError
 from hudi_core.filegroup.merge import base_merge
-from hudi_core.filegroup.merge.winning_version import Step
+from hudi_core.filegroup.merge.winning_version import Step, base_step
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.model.names import META_FIELDS
 from hudi_core.services.archive import planner as archive_rules
@@ -58,10 +58,9 @@ def test_hudi_3181_hudi_2059_a_clustering_keeps_the_newer_value(
         model.check(table)
 
     clustered(golden(version, "mor_basic").table)
-    step = base_merge.base_step
 
     def reversed_step(*given: Any, **named: Any) -> Step:
-        found = step(*given, **named)
+        found = base_step(*given, **named)
         return Step(np.zeros_like(found.replace), found.merge)
 
     monkeypatch.setattr(base_merge, "base_step", reversed_step)

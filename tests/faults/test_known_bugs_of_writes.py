@@ -12,11 +12,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
 
+from hudi_core.codec.parquet.statistics import leaf_columns
 from hudi_core.errors import ConflictError, ExecutionError, HudiError
+from hudi_core.metadata_table.instants import valid_instants
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read import snapshot
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
@@ -25,6 +28,7 @@ from hudi_core.services.rewriting.job import Attempt
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.source import count
 from hudi_core.services.write import job, shard_files, tag, verb
+from hudi_core.services.write.row_shards import newest
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction import commit
@@ -116,8 +120,7 @@ def test_hudi_13729_a_row_that_was_not_written_is_in_no_index(
     instant = killed(table, new_rows(table, tmp_path, "dead")[0], {}, ".decision", timing="before")
     assert index_records(table)[RECORD_INDEX].keys() == indexed.keys()
     with monkeypatch.context() as patch:
-        valid = snapshot.valid_instants
-        patch.setattr(snapshot, "valid_instants", lambda *of, **named: valid(*of, **named) | {instant})
+        patch.setattr(snapshot, "valid_instants", lambda *of, **named: valid_instants(*of, **named) | {instant})
         assert "dead" in index_records(table)[RECORD_INDEX]
     write(table, "insert", new_rows(table, tmp_path, "next")[0])
     assert index_records(table)[RECORD_INDEX].keys() == indexed.keys() | {"next"}
@@ -138,8 +141,7 @@ def test_hudi_9536_hudi_6946_ranges_are_those_of_record_keys(
         return write(table, "upsert", put_source(rows, tmp_path, name=f"{table.parent.name} rows"), options).inserted
 
     assert inserted(golden(version, "complex_keygen").table) == 0
-    columns = tag.leaf_columns
-    monkeypatch.setattr(tag, "leaf_columns", lambda footer: {(RECORD_KEY,): columns(footer)[("id",)]})
+    monkeypatch.setattr(tag, "leaf_columns", lambda footer: {(RECORD_KEY,): leaf_columns(footer)[("id",)]})
     assert inserted(golden(version, "complex_keygen").table) > 0
 
 
@@ -291,7 +293,6 @@ def test_hudi_4858_hudi_1127_hudi_2752_of_a_delete_and_an_insert_in_one_batch_th
         return sorted(key for key in read_rows(table).column("id").to_pylist() if key.startswith("key "))
 
     assert there(golden("9", case).table) == ["key 0", "key 2"]
-    newest = tag.newest
     monkeypatch.setattr(tag, "newest", lambda tables, *of, **named: newest(map(_reversed, tables), *of, **named))
     assert there(golden("9", case).table) == ["key 1", "key 3"]
 
@@ -342,7 +343,7 @@ def test_hudi_5689_an_upsert_finds_what_a_repeated_task_inserted(
     twice(golden("9", "mor_basic").table)
     monkeypatch.setattr(Attempt, "_remove_losers", lambda self, winners: winners)
     monkeypatch.setattr("hudi_core.services.rewriting.job.remove_losers", lambda *_, **__: {})
-    monkeypatch.setattr(shard_files, "uuid5", lambda *_: shard_files.UUID(int=next(_DRAWN)))
+    monkeypatch.setattr(shard_files, "uuid5", lambda *_: UUID(int=next(_DRAWN)))
     with pytest.raises(AssertionError):
         twice(golden("9", "mor_basic").table)
 
@@ -404,8 +405,7 @@ def test_hudi_26_a_write_whose_instant_another_writer_rolled_back_is_not_committ
 
 def foreign_rollback(table: Path, instant: str) -> None:
     """What is left once hudi-rs has rolled an instant back, and its rollback is archived."""
-    for path in [*table.glob(f"20*/*{instant}*"), *table.glob(f"20*/.*{instant}*")]:
-        path.unlink()
-    for path in [*table.glob(f".hoodie/{instant}.*"), *table.glob(f".hoodie/timeline/{instant}*")]:
-        path.unlink()
+    for pattern in ("20*/*{}*", ".hoodie/{}.*", ".hoodie/timeline/{}*"):
+        for path in table.glob(pattern.format(instant)):
+            path.unlink()
     shutil.rmtree(table / ".hoodie" / ".temp" / instant, ignore_errors=True)
