@@ -14,6 +14,7 @@ import pytest
 
 from hudi_core.errors import UnsupportedError
 from hudi_core.model.names import IS_DELETED
+from hudi_core.services.write import append
 from hudi_core.timeline.instant import Action
 from tests.interop.changes import after_upsert, upsert_rows, user_columns
 from tests.interop.fully_indexed_golden_table import WITH_INDEXES, Served
@@ -37,7 +38,7 @@ from tests.support.rows import assert_same_rows
 from tests.support.service_calls import dead_process
 from tests.support.table_invariants import assert_metadata_true, pending_instants, read_rows
 from tests.support.tiers import tiered
-from tests.support.writes import own_columns, write
+from tests.support.writes import changed, own_columns, write
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -101,6 +102,27 @@ def test_real_hudi_reads_what_it_would_have_written(
         twice.check(operation, before)
     assert_metadata_true(twice.ours)
     assert_same_rows(twice.judge.snapshot(twice.ours, metadata=True), read_rows(twice.ours))
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("version", JUDGES)
+def test_many_blocks_of_rows_and_deletes_in_one_log_file(
+    golden: Golden, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """Of rows that change, that are deleted, and that leave for another partition."""
+    monkeypatch.setattr(append, "BLOCK_BYTES", 1)
+    monkeypatch.setattr("hudi_core.config.rows_config.WriteConfig.piece_bytes", 1)
+    twice = twice_written(golden, request, version, "payload_default")
+    rows = own_rows(twice.ours, read_rows(twice.ours)).sort_by("id")
+    later = changed(rows.slice(0, 12), ts=lambda ts: ts + 10**6)
+    moved = changed(later.slice(0, 6), dt="2031-01-01")
+    given = put_source(pa.concat_tables([moved, later.slice(6)]), twice.ours.parent, name="rows")
+    write(twice.ours, "upsert", given, {"hoodie.index.type": "GLOBAL_SIMPLE"})
+    write(twice.ours, "delete", put_source(rows.slice(12, 6), twice.ours.parent, name="gone"))
+    ours = read_rows(twice.ours)
+    assert moved.num_rows == pc.sum(pc.equal(ours["dt"], "2031-01-01")).as_py()
+    for metadata in (True, False):
+        assert_same_rows(twice.judge.snapshot(twice.ours, metadata=metadata), ours)
 
 
 @pytest.mark.parametrize("version", tiered(JUDGES, ["9"]))

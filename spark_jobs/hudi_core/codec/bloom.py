@@ -12,6 +12,7 @@ import binascii
 import math
 import struct
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -38,6 +39,8 @@ _DYNAMIC_HEAD = struct.Struct(">iii")
 _MULTIPLIER = 0x5BD1E995
 _CHUNK = 8192
 """Keys hashed at a time: 32 KiB per 32-bit column."""
+_FEW = 8
+"""For so few keys of one length, integers of Python are faster than arrays; of a long key ten times."""
 _MAX_PROBES = 1024
 _Bytes = NDArray[np.uint8]
 _Words = NDArray[np.uint32]
@@ -228,11 +231,15 @@ def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
     hashed = np.zeros(count, dtype=np.uint32)
     scratch = np.empty(count, dtype=np.uint32)
     positions = np.empty((probes, count), dtype=np.uint32)
+    few = [[int(word[at]) for word in words] for at in range(count)] if count <= _FEW else []
     for probe in range(probes):
         hashed ^= np.uint32(length)
-        for word in words:
-            hashed *= multiplier
-            hashed ^= word
+        if few:
+            hashed[:] = [reduce(_next, of_key, int(start)) for of_key, start in zip(few, hashed, strict=True)]
+        else:
+            for word in words:
+                hashed *= multiplier
+                hashed ^= word
         if tail is not None:
             hashed ^= tail
             hashed *= multiplier
@@ -247,6 +254,10 @@ def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
         scratch *= bits
         np.subtract(magnitude, scratch, out=positions[probe])
     return positions
+
+
+def _next(hashed: int, word: int) -> int:
+    return (hashed * _MULTIPLIER & 0xFFFFFFFF) ^ word
 
 
 def _mixed_words(keys: _Bytes) -> tuple[list[_Words], _Words | None]:

@@ -182,6 +182,8 @@ _AVRO_OF: Final[dict[pa.DataType, Any]] = {
     pa.int16(): "int",
     pa.large_binary(): "bytes",
     pa.large_string(): "string",
+    pa.binary_view(): "bytes",
+    pa.string_view(): "string",
     pa.date32(): {"type": "int", "logicalType": "date"},
     pa.time32("ms"): {"type": "int", "logicalType": "time-millis"},
     pa.time64("us"): {"type": "long", "logicalType": "time-micros"},

@@ -122,7 +122,7 @@ class ParquetBaseFile:
         about MOST_BYTES at most, unless it is of one row. Values count as stored before compression, texts of a
         dictionary at their full length. Decoding runs on the calling thread alone: a task of an engine has one core.
         Raises UnsupportedError for columns in the hybrid calendar, whichever row groups are chosen: the choice used
-        these columns' numbers.
+        these columns' numbers. Raises CorruptFileError where pages lack rows: Arrow ends early at some damaged ones.
         """
         chosen = set(self.schema.names if columns is None else columns)
         fields = [field for field in self.schema if field.name in chosen]
@@ -137,11 +137,16 @@ class ParquetBaseFile:
             for span, coded in spans:
                 if coded != opened:
                     reader, opened = _opened(self._input, self.metadata, coded), coded
+                missing = sum(self.metadata.row_group(number).num_rows for number in span)
                 for batch in reader.iter_batches(
                     rows, row_groups=span, columns=None if columns is None else names, use_threads=False
                 ):
+                    missing -= batch.num_rows
                     bare = batch.replace_schema_metadata(None)
                     yield from written_out(bare, schema, most, self.path) if coded else (bare,)
+                if missing and names:
+                    message = f"the Parquet file's pages lack {missing} rows that its footer counts"
+                    raise CorruptFileError(message, path=self.path, remedy=f"the file is damaged; {_RESTORE}")
 
     def _spans(
         self, groups: Iterable[int], leaves: Sequence[int], size: int, most: int

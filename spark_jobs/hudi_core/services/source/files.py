@@ -362,9 +362,18 @@ def read_part(rows: SourceRows, part: SourcePart) -> Iterator[pa.RecordBatch]:
 def _batches(
     rows: SourceRows, file: ParquetBaseFile, columns: pa.Schema, groups: Sequence[int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of a file; the option airflow_hudi.batch.rows and the memory budget limit their size."""
+    """Yields the batches of a file; the option airflow_hudi.batch.rows and the memory budget limit their size. Raises
+    FormatError for a text that is not UTF-8, which Parquet files may hold and neither Avro nor a path does.
+    """
     share = rows.config.memory_bytes // GROUP_SHARE
-    return base_batches(file, columns, batch_rows=rows.config.batch_rows, batch_bytes=share, row_groups=groups)
+    for batch in base_batches(file, columns, batch_rows=rows.config.batch_rows, batch_bytes=share, row_groups=groups):
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid as error:
+                message = f"the column {name!r} has a value that is none of the type {column.type}: {error}"
+                raise FormatError(message, path=file.path, remedy="correct the rows; texts are UTF-8") from error
+        yield batch
 
 
 def _parts(file: ParquetBaseFile, whole: SourcePart) -> Iterator[SourcePart]:

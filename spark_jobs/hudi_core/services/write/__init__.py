@@ -5,7 +5,7 @@
 - ``tokens``: which instant has a token, on the timeline or in the archive; what a run would do with it first.
 - ``work``: what each kind of write says of itself: its action, its partitions, what stops it; what a result counts.
 - ``checks``: what must still hold: the table's schema, its buckets, no partition below another, no other commit to the
-  file groups of a write.
+  file groups of a write, no log block that hides those of a write.
 - ``row_shards``: to which shard a row goes; how many shards a partition has; which of the rows with one key stays.
 - ``shard_files``: how the rows of a shard become files; which rows are not written.
 - ``plan``: which tables a write refuses; which small file groups are filled; which commits and plans stop the commit.

@@ -2,7 +2,7 @@
 (HoodieAppendHandle). Readers and compactions merge them by the table's rules.
 
 Rows that are marked as deleted stay rows, with their ordering values: a merge takes them for deletes. Memory: a data
-block of BLOCK_BYTES, twice.
+block of BLOCK_BYTES, twice, and a delete block with keys of as many bytes, three times.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import struct
 import time
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Final
 
@@ -33,7 +32,7 @@ from hudi_core.transaction.reconcile import OWN_ATTEMPTS
 from hudi_core.view.file_group import FileSlice
 
 BLOCK_BYTES: Final = 64 << 20
-"""A data block is written when its records have this many bytes. Hudi cuts its own at 256 MiB."""
+"""A block is written when its records, or the keys of its deletes, have this many bytes. Hudi cuts at 256 MiB."""
 _HEAD: Final = struct.Struct(">ii")
 _VERSION: Final = 3
 
@@ -70,6 +69,8 @@ class LogAppend:
         self._file = storage.open_output(self.path)
         self._waiting: list[bytes] = []
         self._waiting_rows = self._waiting_bytes = 0
+        self._deleted: list[pa.Array] = []
+        self._deleted_bytes = 0
 
     def _next_name(self, token: WriteToken) -> LogFileName:
         file_id, partition = self._old.file_group.file_id, self._old.file_group.partition
@@ -101,11 +102,19 @@ class LogAppend:
         if self._waiting_bytes >= BLOCK_BYTES:
             self._flush()
 
-    def delete(self, keys: Sequence[pa.Array]) -> None:
-        """Appends a delete block, which deletes the rows of these keys whatever their ordering values are."""
-        names = pa.chunked_array(keys, pa.string()).combine_chunks().cast(pa.binary())
-        self.deletes += len(names)
-        self._write(BlockType.DELETE, encode_natural_deletes(names, self._old.file_group.partition))
+    def delete(self, keys: pa.Array) -> None:
+        """Appends deletes of the rows of these keys, whatever their ordering values are."""
+        self.deletes += len(keys)
+        self._deleted.append(pa.concat_arrays([keys, keys.slice(0, 0)]))  # a copy: `keys` holds whole rows in memory
+        self._deleted_bytes += keys.nbytes
+        if self._deleted_bytes >= BLOCK_BYTES:
+            self._flush_deletes()
+
+    def _flush_deletes(self) -> None:
+        if self._deleted:
+            keys = pa.concat_arrays(self._deleted).cast(pa.binary())
+            self._write(BlockType.DELETE, encode_natural_deletes(keys, self._old.file_group.partition))
+        self._deleted, self._deleted_bytes = [], 0
 
     def _flush(self) -> None:
         if self._waiting:
@@ -119,6 +128,7 @@ class LogAppend:
     def close(self) -> NewFile:
         """Completes the file."""
         self._flush()
+        self._flush_deletes()
         size = self._file.tell()
         self._file.close()
         check_attempt(self._storage, self._files.instant, self._epoch, self._marker, closed=True)

@@ -1,18 +1,25 @@
-"""Checks that overwrites and writes of rows share: the table's schema, its buckets, nested partitions."""
+"""Checks that overwrites and writes of rows share: the table's schema, its buckets, nested partitions; and that readers
+see the log files of a write.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.config.rows_config import INDEX_TYPE, NUM_BUCKETS
 from hudi_core.errors import ConfigError, ConflictError
+from hudi_core.filegroup.read.log_scan import latest_read_instant, log_blocks
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, are_buckets, bucket_of
+from hudi_core.model.names import LogFileName, parse_data_file, parse_log_file
 from hudi_core.model.partition import one_below_another
 from hudi_core.services.context import TableContext
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import DataFile
 from hudi_core.view.file_system_view import FileSystemView
 
 _ENOUGH_IDS = 8
@@ -29,6 +36,34 @@ def check_same_schema(context: TableContext, now: Timeline, instant: str, schema
         raise ConflictError(
             f"the table's schema was changed since the work of {instant} began", path=context.uri, remedy="run it again"
         )
+
+
+def check_not_hidden(context: TableContext, now: Timeline, instant: str, stats: Sequence[WriteStat]) -> None:
+    """Raises ConflictError where readers would not get to a log file of the write: in layout 1 they stop at a log block
+    that is newer than the last commit. It is of a rollback that was requested after the write (apache/hudi#7828), or of
+    a write that is pending.
+    """
+    last = max(instant, latest_read_instant(now) or "")
+    if context.active.layout > 1 or not len(now.after(last)):
+        return
+    for stat in stats:
+        if stat.log_version is None:
+            continue
+        ours = parse_log_file(stat.name)
+        before = [
+            DataFile(stat.partition_path, info.name, info.size)
+            for info in context.storage.list_files(stat.partition_path)
+            if isinstance(name := parse_data_file(info.name), LogFileName)
+            and (name.file_id, name.instant) == (ours.file_id, ours.instant)
+            and name.version < ours.version
+        ]
+        for block in log_blocks(context.storage, before):
+            if isinstance(block, LogBlock) and (block.instant_time or "") > last:
+                raise ConflictError(
+                    f"{block.instant_time}, which began after {instant}, wrote before it, and would hide its rows",
+                    path=block.path,
+                    remedy="run it again",
+                )
 
 
 def check_not_nested(context: TableContext, new: Collection[str], known: Collection[str]) -> None:

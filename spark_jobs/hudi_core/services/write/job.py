@@ -37,7 +37,7 @@ from hudi_core.services.rewriting.other_writers import check_early
 from hudi_core.services.rewriting.proof import Rewritten, unproved
 from hudi_core.services.source.files import UNIT_BYTES, CountedRows
 from hudi_core.services.source.staged_rows import STAGED
-from hudi_core.services.write.checks import check_same_schema
+from hudi_core.services.write.checks import check_not_hidden, check_same_schema
 from hudi_core.services.write.plan import (
     TAGGING,
     Groups,
@@ -204,6 +204,7 @@ class WriteJob(RewriteJob[WritePlan]):
                     seen=self._work.seen,
                 ),
                 partial(check_no_plans, context, groups=self._groups),
+                partial(check_not_hidden, context, instant=self.instant, stats=rewritten.stats),
                 partial(check_same_schema, context, instant=self.instant, schema=known),
             ),
         )

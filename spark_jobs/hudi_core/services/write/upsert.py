@@ -186,15 +186,12 @@ def _append(
     first = next(pieces, None)
     if first is None:
         return Upserted((), GroupRows(0, 0), dict(incoming.dropped))
-    deleted: list[pa.Array] = []
     with LogAppend(storage, files, item, instant, attempt, target.policy, by_name=target.by_name) as log:
         for rows, deletes in chain([first], pieces):
             if deletes:
-                deleted.append(rows.column(RECORD_KEY))
+                log.delete(rows.column(RECORD_KEY))
             else:
                 log.write(rows)
-        if deleted:
-            log.delete(deleted)
         file = log.close()
     counts = GroupRows(0, incoming.count, updated=log.updates, deleted=log.deletes)
     return Upserted((file,), counts, dict(incoming.dropped))

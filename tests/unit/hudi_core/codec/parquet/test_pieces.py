@@ -124,7 +124,7 @@ def test_a_page_index_that_says_other_rows_is_refused(leaf: int, version: str) -
     pieces = [Piece(cuts, first, end) for first, end in pairwise(cuts.rows.tolist())]
     assert len(pieces) == 4
     other = {("list.list.element" if leaf == 0 else "n"): ChunkBytes({}, b"", 0)}
-    with pytest.raises(CorruptFileError, match=r"row group 0.* rows") as caught:
+    with pytest.raises(CorruptFileError, match=r" rows") as caught:
         deque(chunk for piece in pieces for chunk in piece.chunks(other))
     assert caught.value.path == "source.parquet"
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hudi_core.codec.hashing import java_string_hash
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
-from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_file_id, bucket_of, place_of
+from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_file_id, bucket_of, place_of, place_of_bucket
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import read_rows
@@ -73,6 +73,16 @@ def test_keys_with_and_without_the_name_of_their_field() -> None:
     found = ONE.numbers(pa.array(["k1", "id:k1", "id"]), path="t").tolist()
     assert found[0] == found[1] == java_list_bucket(["k1"], 7)
     assert found[2] == java_list_bucket(["id"], 7)
+
+
+def test_hudi_5373_bucket_11_of_partition_30_is_not_bucket_1_of_301() -> None:
+    """As texts that stand one behind the other they are the same."""
+    places = {place_of_bucket(partition, f"{bucket:08}-x") for partition in ("30", "301", "3011") for bucket in (1, 11)}
+    assert {place_of(place) for place in places} == {
+        (partition, f"{bucket:08}") for partition in ("30", "301", "3011") for bucket in (1, 11)
+    }
+    same = ONE.places(pa.array(["30", "301"]), pa.array(["k1", "k1"]), path="t").to_pylist()
+    assert len({*same}) == 2
 
 
 def test_places() -> None:

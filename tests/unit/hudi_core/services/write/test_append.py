@@ -180,6 +180,32 @@ def test_many_rows_are_several_blocks(golden: Golden, tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_hudi_19067_many_deletes_are_several_blocks(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """Of deletes by key, and of rows that leave for another partition, which are beside others in their file."""
+    table = golden(version, "payload_default").table
+    model, rows = Model.of(table, event_time=True), own_columns(within(read_rows(table), DAY)).slice(0, 12)
+    monkeypatch.setattr(append, "BLOCK_BYTES", 1)
+    monkeypatch.setattr("hudi_core.config.rows_config.WriteConfig.piece_bytes", 1)
+    gone, leaves, stays = rows.slice(0, 6), rows.slice(6, 3), rows.slice(9)
+    model.delete(gone)
+    result = write(table, "delete", put_source(gone.select(["dt", "id"]), tmp_path, name="gone"))
+    (stat,) = appended(table, result.instant)
+    assert [block.type for block in blocks_of(table, stat)] == [BlockType.DELETE] * 6
+    moved = changed(leaves, dt="2031-01-01", ts=lambda ts: ts + 99999)
+    later = changed(stays, ts=lambda ts: ts + 99999, qty=7)
+    model.delete(leaves)
+    model.upsert(pa.concat_tables([moved, later]))
+    source = put_source(pa.concat_tables([moved, later]), tmp_path, name="moved")
+    result = write(table, "upsert", source, {"hoodie.index.type": "GLOBAL_SIMPLE"})
+    (stat,) = appended(table, result.instant)
+    assert sorted(block.type.name for block in blocks_of(table, stat)) == ["AVRO_DATA"] * 3 + ["DELETE"] * 3
+    model.check(table)
+    assert_metadata_true(table)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_pending_compaction_does_not_lose_them(golden: Golden, tmp_path: Path, version: str) -> None:
     """In layout 1 they belong to its instant: the slice that it makes."""
     table = golden(version, "mor_compaction_requested").table
@@ -243,7 +269,7 @@ def test_a_file_that_fails_is_removed(golden: Golden, tmp_path: Path) -> None:
 
     def fail() -> None:
         with log:
-            log.delete([pa.array(["a"])])
+            log.delete(pa.array(["a"]))
             log.write(bad)
 
     with pytest.raises(FormatError, match="qty"):
@@ -256,7 +282,7 @@ def test_a_file_of_an_attempt_that_is_over_is_removed(golden: Golden, tmp_path: 
     """When it is begun, and when it is complete."""
     table = golden("9", "payload_default").table
     log, target = log_append(table, tmp_path)
-    log.delete([pa.array(["a"])])
+    log.delete(pa.array(["a"]))
     for claim in (table / ".hoodie/.airflow_hudi/claims" / target.new.files.instant).iterdir():
         claim.unlink()
     with pytest.raises(ConflictError, match="the file was deleted"):

@@ -49,10 +49,10 @@ def new_rows(rows: pa.Table, day: str, count: int = 9) -> pa.Table:
         ],
     ),
 )
-def test_new_rows_go_to_the_file_groups_of_their_buckets(
+def test_hudi_10894_hudi_9742_hudi_12245_new_rows_go_to_the_file_groups_of_their_buckets(
     golden: Golden, tmp_path: Path, version: str, case: str, operation: str
 ) -> None:
-    """The second time, too: apache/hudi#10894, apache/hudi#9742."""
+    """The second time, too, and to no log file of a copy-on-write table."""
     table = golden(version, case).table
     model, rows = Model.of(table, event_time=version != "6"), own_columns(read_rows(table))
     old, groups = in_buckets(read_rows(table)), {item.file_group for item in slices(table)}
@@ -64,6 +64,7 @@ def test_new_rows_go_to_the_file_groups_of_their_buckets(
         assert result.inserted + result.updated == more.num_rows
         model.check(table)
         assert_one_group_a_bucket(table)
+        assert case.endswith("mor") or not any(item.log_files for item in slices(table))
         assert_metadata_true(table)
     there = in_buckets(read_rows(table))
     assert {place: there[place] for place in old} == old
@@ -124,7 +125,9 @@ def test_a_bucket_of_log_files_alone_gets_more_of_them(golden: Golden, tmp_path:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_hudi_9303_a_bucket_with_two_file_groups_is_refused(golden: Golden, tmp_path: Path, operation: str) -> None:
+def test_hudi_9303_hudi_10899_a_bucket_with_two_file_groups_is_refused(
+    golden: Golden, tmp_path: Path, operation: str
+) -> None:
     """A key may be in either."""
     table = golden("9", "bucket_index_cow").table
     given = put_source(own_columns(read_rows(table)), tmp_path)

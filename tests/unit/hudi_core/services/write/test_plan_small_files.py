@@ -59,10 +59,10 @@ def test_a_small_file_group_is_filled(golden: Golden, tmp_path: Path, version: s
 
 
 @pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
-def test_rows_of_a_merge_on_read_table_fill_small_file_groups_without_logs(
+def test_hudi_8263_hudi_5822_rows_of_a_merge_on_read_table_fill_small_file_groups_without_logs(
     golden: Golden, tmp_path: Path, version: str
 ) -> None:
-    """By a new base file, also of rows that change old ones there (apache/hudi#8263)."""
+    """By a new base file, also of rows that change old ones there."""
     table = golden(version, "non_partitioned_mor" if version == "8" else "mor_basic").table
     model, rows = Model.of(table, event_time=version != "6"), own_columns(read_rows(table))
     write(table, "insert", put_source(new_rows(rows, 5, "2031-01-01"), tmp_path, name="small"), APART)

@@ -81,10 +81,10 @@ class TwiceEngine(LocalEngine):
         [("6", "mor_basic"), ("9", "cow_basic"), ("9", "bucket_index_cow")],
     ),
 )
-def test_hudi_11527_a_task_that_is_repeated_writes_the_same_file_groups(
+def test_hudi_8474_hudi_11527_a_task_that_is_repeated_writes_the_same_file_groups(
     golden: Golden, tmp_path: Path, version: str, case: str
 ) -> None:
-    """And its files are those of one attempt (apache/hudi#8474: tagging is repeated, too)."""
+    """And its files are those of one attempt. Tagging is repeated, too."""
     table = golden(version, case).table
     model = Model.of(table, event_time=version != "6")
     given, source = source_of(table, tmp_path)
@@ -106,7 +106,7 @@ def test_hudi_11527_a_task_that_is_repeated_writes_the_same_file_groups(
 
 
 @pytest.mark.parametrize("loses", ["the writer", "the reader"])
-def test_a_base_file_that_lost_a_row_is_refused(
+def test_hudi_19763_a_base_file_that_lost_a_row_is_refused(
     golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loses: str
 ) -> None:
     table = golden("9", "cow_basic").table
