@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConflictError
+from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.write.plan import Groups, bucket_place, check_no_plans, check_not_changed
+from hudi_core.services.write.plan import Groups, check_no_plans, check_not_changed
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, planned_file_groups
@@ -165,10 +166,15 @@ def test_hudi_7838_another_writer_may_have_made_the_bucket(golden: Golden, tmp_p
     write(table, "upsert", put_source(rows, tmp_path), BUCKETS)
     seen = Seen.last(table)
     group = seen.written
-    ours = f"{group.file_id[:8]}-64c6-4d82-bc70-3d88ba276ea1-0"
+    ours, buckets = f"{group.file_id[:8]}-64c6-4d82-bc70-3d88ba276ea1-0", Buckets(4, ("id",), ("id",))
+
+    def made(partition: str) -> Groups:
+        place = buckets.place_of_group(FileGroupId(partition, ours))
+        return Groups(new_buckets=frozenset({place}), buckets=buckets)
+
     with pytest.raises(ConflictError, match=f"has changed file group {group.file_id}"):
-        seen.check(Groups(new_buckets=frozenset({bucket_place(FileGroupId("2031-01-01", ours))})))
-    seen.check(Groups(new_buckets=frozenset({bucket_place(FileGroupId("2031-01-02", ours))})))
+        seen.check(made("2031-01-01"))
+    seen.check(made("2031-01-02"))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
