@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -122,10 +122,10 @@ def test_rows_that_came_from_the_table_are_of_the_commits_that_were_seen(
 def test_rows_of_a_replaced_file_group_would_be_lost(golden: Golden, version: str, case: str) -> None:
     seen = Seen.last(golden(version, case).table, lambda item, _: item.action == Action.REPLACE_COMMIT)
     (group, *_) = seen.metadata.replaced_file_groups()
-    for groups in (merged(group), appended(group)):
-        with pytest.raises(ConflictError, match=f"has changed file group {group.file_id}"):
+    for groups in (merged(group), appended(group), Groups(hashed=frozenset({group.partition}))):
+        with pytest.raises(ConflictError, match="has changed file group"):
             seen.check(groups)
-    seen.check(appended(ELSEWHERE))
+    seen.check(replace(appended(ELSEWHERE), hashed=frozenset({ELSEWHERE.partition})))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -211,11 +211,13 @@ def test_pending_plans_on_the_file_groups_are_conflicts(golden: Golden, version:
         check_no_plans(context, timeline, merged(group, ELSEWHERE))
     check_no_plans(context, timeline, merged(ELSEWHERE))
     check_no_plans(context, timeline, appended(ELSEWHERE))
+    any_bucket = Groups(hashed=frozenset({group.partition}))
     if beside:
-        check_no_plans(context, timeline, appended(group, instant=item.requested_time))
-    else:
+        check_no_plans(context, timeline, replace(any_bucket, appended={group: item.requested_time}))
+        return
+    for groups in (appended(group), any_bucket):
         with pytest.raises(ConflictError, match="is pending on file groups"):
-            check_no_plans(context, timeline, appended(group))
+            check_no_plans(context, timeline, groups)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -10,11 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_core.errors import ConfigError, ConflictError, FormatError, UnsupportedError
-from hudi_core.filegroup.write.buckets import Buckets
-from hudi_core.filegroup.write.hashing_metadata import create_ring, first_content, folder_of, ids_of, ring_of
+from hudi_core.errors import ConfigError, FormatError, UnsupportedError
+from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER, Buckets
+from hudi_core.filegroup.write.hashing_metadata import first_content, folder_of, ids_of, ring_of
 from hudi_core.model.names import FileGroupId
-from hudi_core.storage.local import LocalStorage
 from tests.support.changed_tables import open_context
 from tests.support.fault_storage import FaultPlan, InjectedCrash
 from tests.support.golden_data import GoldenCase
@@ -23,7 +22,7 @@ from tests.support.service_calls import dead_process
 from tests.support.table_invariants import assert_metadata_true, pending_instants, read_rows
 from tests.support.tiers import tiered
 from tests.support.writes import Model, base_files, changed, own_columns, write
-from tests.unit.hudi_core.services.write.test_plan import OPERATIONS, planned, refused
+from tests.unit.hudi_core.services.write.test_plan import OPERATIONS, refused
 from tests.unit.hudi_core.services.write.test_plan_buckets import new_rows, slices
 
 Golden = Callable[[str, str], GoldenCase]
@@ -105,7 +104,7 @@ def test_a_killed_write_leaves_the_buckets_to_the_next(golden: Golden, tmp_path:
     table = golden(version, CASE).table
     model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
     more = new_rows(rows, NEW, 20)
-    given = put_source(more, tmp_path)
+    given, pending = put_source(more, tmp_path), pending_instants(table)
     write(table, "upsert", given, BY_HASH, dry_run=True)
     assert not (table / folder_of(NEW)).exists()
     plan = FaultPlan(when=lambda item: item.path == f"{folder_of(NEW)}/{FIRST}", timing="after")
@@ -118,7 +117,7 @@ def test_a_killed_write_leaves_the_buckets_to_the_next(golden: Golden, tmp_path:
     model.upsert(more)
     model.check(table)
     assert_in_buckets(table)
-    assert {action for action, _ in pending_instants(table)} == {"compaction"}
+    assert pending_instants(table) == pending
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -160,20 +159,10 @@ def test_a_file_group_that_is_no_bucket_is_named(golden: Golden, tmp_path: Path)
 def test_hudi_7634_a_bucket_that_was_replaced_is_refused(golden: Golden, tmp_path: Path) -> None:
     """Readers would not see its new rows. Real Hudi loses them."""
     table = golden("9", CASE).table
-    given = put_source(own_columns(read_rows(table)), tmp_path)
-    folder = table / folder_of("2024-01-01")
-    moved = folder.parents[1].rename(table / "elsewhere")
-    delete(table, "2024-01-01")
-    moved.rename(folder.parents[1])
-    refused(table, "upsert", given, BY_HASH, UnsupportedError, "of partition '2024-01-01' was replaced at")
-
-
-def test_a_pending_clustering_of_a_partition_is_a_conflict(golden: Golden, tmp_path: Path) -> None:
-    """It may resize buckets that have no file group yet."""
-    table = golden("9", "clustering_requested_mor").table
-    rows = own_columns(read_rows(table))
-    storage = LocalStorage(table)
-    for name in ("2024-01-01", NEW):
-        create_ring(storage, name, 4)
-    with pytest.raises(ConflictError, match=r"clustering \d+ is pending on file groups of partition '2024-01-01'"):
-        planned(table, "upsert", put_source(new_rows(rows, "2024-01-01"), tmp_path), BY_HASH)
+    given = put_source(new_rows(own_columns(read_rows(table)), NEW), tmp_path)
+    write(table, "insert", given, BY_HASH)
+    folder = table / BUCKETS_FOLDER
+    hidden = folder.rename(table / ".hidden")
+    delete(table, NEW)
+    hidden.rename(folder)
+    refused(table, "upsert", given, BY_HASH, UnsupportedError, f"of partition '{NEW}' was replaced at")
