@@ -63,10 +63,15 @@ def hashing_metadata(table: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.hashing_meta")}
 
 
-def assert_same(twice: Twice, before: pa.Table) -> None:
-    """Real Hudi reads the same rows in the same file groups of both tables."""
+def assert_same(twice: Twice, before: pa.Table, *, is_read: bool = True) -> None:
+    """Real Hudi reads the same rows in the same file groups of both tables; we do where it fails to read its own."""
+    error = fails_with(lambda: twice.judge.snapshot(twice.theirs, metadata=True))
+    assert (error is None) == is_read
     for metadata in (True, False):
-        ours, theirs = (twice.judge.snapshot(base, metadata=metadata) for base in (twice.ours, twice.theirs))
+        ours, theirs = (
+            twice.judge.snapshot(base, metadata=metadata) if error is None else read_rows(base)
+            for base in (twice.ours, twice.theirs)
+        )
         assert_same_rows(stamped(ours, before), stamped(theirs, before))
         assert places(ours) == places(theirs)
         assert max(Counter((day, key) for day, key, _ in places(ours).elements()).values()) == 1
@@ -87,13 +92,14 @@ def test_real_hudi_finds_each_key_where_it_would_have_put_it(
     rows = given_rows(own_columns(read_rows(twice.ours)), operation)
     twice.write(operation, rows)
     assert_same(twice, before)
-    every = own_columns(twice.judge.snapshot(twice.theirs, metadata=True))
+    every = own_columns(read_rows(twice.theirs))
     for number, part in enumerate((every, rows)):
         later = changed(part, ts=lambda ts: ts + 10**7, qty=9)
         parquet = write_parquet(later.replace_schema_metadata(None), twice.case.scratch, f"behind-{number}")
         for base in (twice.theirs, twice.ours):
             twice.judge.hudi.ask("write", base=str(base), operation="upsert", parquet=parquet, options=twice.options)
-    assert_same(twice, before)
+    # 1.0.2 fails where a log record meets a delete without ordering value.
+    assert_same(twice, before, is_read=(version, operation) != ("8", "delete"))
     assert_metadata_true(twice.ours)
 
 
@@ -108,6 +114,12 @@ def test_we_write_into_the_buckets_of_a_resizing(request: pytest.FixtureRequest,
         rows = table.next_rows(20)
         write(table.base, "upsert", put_source(rows, tmp_path, name=name), {**BY_HASH, **BUCKETS})
         table.rows = after_upsert(table.rows, rows)
+        check()
+
+    def check() -> None:
+        for mark in table.base.glob("2024-*/*.commit"):  # of a completed resizing; 0.15 puts it among the data files
+            assert (version, mark.read_bytes()) == ("6", b"")
+            mark.unlink()
         table.check()
 
     upsert("first")
@@ -121,11 +133,11 @@ def test_we_write_into_the_buckets_of_a_resizing(request: pytest.FixtureRequest,
     upsert("second")
     table.upsert(20)
     table.write(table.rows)
-    table.check()
+    check()
     table.compact()
     upsert("third")
     table.write(table.rows)
-    table.check()
+    check()
 
 
 @pytest.mark.conformance

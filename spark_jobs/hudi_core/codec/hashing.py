@@ -204,19 +204,21 @@ def xxh32_hashes(texts: pa.Array) -> NDArray[np.uint32]:
         done[here] += 1
     values = (values ^ values >> np.uint32(15)) * _X2
     values = (values ^ values >> np.uint32(13)) * _X3
-    return values ^ values >> np.uint32(16)
+    mixed: NDArray[np.uint32] = values ^ values >> np.uint32(16)
+    return mixed
 
 
 def _words(data: NDArray[np.uint8], places: NDArray[np.int64], size: int) -> NDArray[np.uint32]:
     """Returns the words of `size` bytes from each of the places on."""
     if not len(places):
         return np.zeros((0, size // 4), np.uint32)
-    windows: NDArray[np.uint8] = np.lib.stride_tricks.sliding_window_view(data, size)[places]
-    return windows.view("<u4")
+    words: NDArray[np.uint32] = np.lib.stride_tricks.sliding_window_view(data, size)[places].view("<u4")
+    return words
 
 
 def _turn(values: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
-    return values << np.uint32(bits) | values >> np.uint32(32 - bits)
+    turned: NDArray[np.uint32] = values << np.uint32(bits) | values >> np.uint32(32 - bits)
+    return turned
 
 
 try:

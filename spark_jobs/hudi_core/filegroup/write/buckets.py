@@ -102,7 +102,8 @@ class Buckets:
         hashes = self._of_values([keys])
         if named.any():
             hashes = np.where(named, self._of_values(self._values(keys, named, path=path)), hashes)
-        return (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64)
+        positive: NDArray[np.int64] = (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64)
+        return positive
 
     def places(self, partitions: pa.Array, keys: pa.Array, *, path: str) -> pa.Array:
         """Returns the partition and bucket of each row as one text, for place_of. Raises as `hashes`, and KeyError for

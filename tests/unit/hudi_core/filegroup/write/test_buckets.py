@@ -82,17 +82,39 @@ def test_a_key_that_releases_read_differently_is_refused(key: str) -> None:
         OF_0_15.hashes(pa.array(["2024-01-01 10:00"]), path="t")
 
 
-def test_the_name_of_the_only_field_counts_from_hudi_1_on() -> None:
-    keys = ["k1", "id:k1", "2024-01-01 10:00"]
-    assert numbers(ONE, keys) == [java_list_bucket([key], 7) for key in keys]
-    assert numbers(OF_0_15, keys[:2]) == [java_list_bucket(["k1"], 7)] * 2
-
-
-def test_nulls_in_keys_count_as_in_java() -> None:
-    """As 0 in the hash of a list, and as four letters in a joined text."""
-    key = "a:__null__,b:__empty__,c:3"
-    assert numbers(TWO, [key]) == [java_list_bucket(["", ""], 11)]
-    assert replace(TWO, by_hash=True).hashes(pa.array([key]), path="t").tolist() == [joined_hash("null")]
+@pytest.mark.parametrize(
+    ("key", "hash_field", "by_0_15", "by_1"),
+    [
+        ("k1", "id", (397, 134217728), (397, 134217728)),
+        ("x,y", "id", (836, 1711276032), (836, 1711276032)),
+        ("id:k1", "id", (397, 134217728), (940, 637534208)),
+        ("10:30", "id", None, (895, 1711276032)),
+        ("2024-01-01 10:00", "id", None, (658, 1241513984)),
+        ("a:1,b:2,c:3", "b,a", (530, 1442840576), (530, 1442840576)),
+        ("a:__null__,b:__empty__,c:3", "a,b", (961, 201326592), (961, 201326592)),
+        ("a:__null__,b:__empty__,c:3", "b", (31, 67108864), (31, 67108864)),
+    ],
+)
+def test_a_key_has_the_buckets_that_real_hudi_gives_it(
+    key: str, hash_field: str, by_0_15: tuple[int, int] | None, by_1: tuple[int, int]
+) -> None:
+    """The first of 1000, by BucketIdentifier.getBucketId, and of 64 by ConsistentBucketIdentifier.getBucket the end of
+    its range. 1.0.2 and 1.2.0 agree. What 0.15.0 makes of some keys is refused.
+    """
+    fields = "a,b,c" if key.startswith("a:") else "id"
+    options = {"hoodie.bucket.index.num.buckets": "1000", "hoodie.bucket.index.hash.field": hash_field}
+    ring = Ring(tuple(min(33554432 * (at + 1), 2**31 - 1) for at in range(64)), tuple(map(str, range(64))))
+    for version, due in (("6", by_0_15), ("8", by_1), ("9", by_1)):
+        of_table = config(**{"hoodie.table.version": version, "hoodie.table.recordkey.fields": fields})
+        simple = Buckets.of(of_table, options)
+        assert simple is not None
+        hashed = replace(simple, by_hash=True, rings={"": ring})
+        if due is None:
+            with pytest.raises(FormatError, match="depends on the release"):
+                simple.hashes(pa.array([key]), path="t")
+            continue
+        (place,) = hashed.places(pa.array([""]), pa.array([key]), path="t").to_pylist()
+        assert (numbers(simple, [key]), ring.ends[int(place_of(place)[1] or "")]) == ([due[0]], due[1])
 
 
 @pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
