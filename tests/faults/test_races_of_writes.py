@@ -23,7 +23,7 @@ from hudi_core.services.write.route import produce_routed
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import choose_payload
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import BUCKETS, put_source
+from tests.support.overwrites import BUCKETS, BY_HASH, put_source
 from tests.support.table_invariants import assert_metadata_true, leftovers, read_rows
 from tests.support.tiers import tiered
 from tests.support.writes import Model, changed, like, own_columns, staged, write
@@ -39,8 +39,9 @@ MOMENTS = ("before tagging", "before writing", "once written")
 CASES = [
     (version, case)
     for version in ("6", "8", "9")
-    for case in ("cow_basic", "mor_basic", "bucket_index_cow", "bucket_index_mor")
+    for case in ("cow_basic", "mor_basic", "bucket_index_cow", "bucket_index_mor", "bucket_index_consistent_mor")
 ]
+OPTIONS = {"cow_basic": {}, "mor_basic": {}, "bucket_index_consistent_mor": BY_HASH}
 SWEPT = [(*case, mode, moment) for case in CASES for mode in MODES for moment in MOMENTS]
 CORE = [
     ("6", "cow_basic", "several", "once written"),
@@ -48,6 +49,7 @@ CORE = [
     ("8", "bucket_index_mor", "none waits", "before tagging"),
     ("9", "bucket_index_cow", "several", "before writing"),
     ("9", "mor_basic", "several", "once written"),
+    ("9", "bucket_index_consistent_mor", "several", "before tagging"),
     ("9", "cow_basic", "one writer", "before writing"),
     ("9", "bucket_index_cow", "a writer that does not look", "once written"),
 ]
@@ -96,7 +98,7 @@ def test_another_upsert_of_the_same_keys_meanwhile(
     """It is refused, or succeeds; then the first one is refused, or merged with it. What was refused is done again."""
     table = table_of(golden, version, case)
     model = Model.of(table, event_time=True)
-    options = {**(BUCKETS if case.startswith("bucket") else {}), **MODES[mode]}
+    options = {**OPTIONS.get(case, BUCKETS), **MODES[mode]}
     rows = dict(zip(("first", "second"), sources(own_columns(read_rows(table)), case), strict=True))
     given = {name: put_source(rows[name], tmp_path, name=name) for name in rows}
     done: list[str] = []
@@ -138,7 +140,7 @@ def test_two_threads_write_the_same_keys(golden: Golden, tmp_path: Path, version
     """Each its own rows, again and again until they are written, whoever is first."""
     table = table_of(golden, version, case)
     model = Model.of(table, event_time=True)
-    options = {**(BUCKETS if case.startswith("bucket") else {}), **MODES["several"]}
+    options = {**OPTIONS.get(case, BUCKETS), **MODES["several"]}
     of_thread = sources(own_columns(read_rows(table)), case)
     errors: list[BaseException] = []
     start = threading.Barrier(2)

@@ -29,6 +29,7 @@ from tests.support.kill_points import tasks_under
 
 _MILLIS = {"hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS"}
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
+BY_HASH = {**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
 WRITERS_OPTIONS: dict[str, dict[str, str]] = {
     "timestamp_keygen_epochmillis": _MILLIS,
     "timestamp_keygen_hive": _MILLIS,

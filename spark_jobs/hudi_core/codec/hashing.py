@@ -1,9 +1,9 @@
 """Computes the hashes and checksums of Hudi's formats.
 
-Java's string hash gives the file group of a key in the metadata table; xxHash64 is for the names of columns and
-partitions (HashID); CRC32C and CRC32 are for HFile blocks (ChecksumType of HBase). A record index may have file groups
-for each data partition: their number and the first are then the partition's (metadata_table.partitions.row_level).
-Native libraries are used where they are installed.
+Java's string hash gives the file group of a key in the metadata table; xxHash32 its bucket by consistent hashing;
+xxHash64 is for the names of columns and partitions (HashID); CRC32C and CRC32 are for HFile blocks (ChecksumType of
+HBase). A record index may have file groups for each data partition: their number and the first are then the partition's
+(metadata_table.partitions.row_level). Native libraries are used where they are installed.
 """
 
 from __future__ import annotations
@@ -169,6 +169,56 @@ def _rotate(value: int, bits: int) -> int:
 
 def _word(data: bytes, position: int, length: int) -> int:
     return int.from_bytes(data[position : position + length], "little")
+
+
+_X1, _X2, _X3, _X4, _X5 = (np.uint32(prime) for prime in (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1))
+_FIRST_LANES = np.array([0x24234428, 0x85EBCA77, 0, 0x61C8864F], np.uint32)
+"""The sum of the first two primes, the second, zero, and the first below zero."""
+_STRIPE = 16
+
+
+def xxh32_hashes(texts: pa.Array) -> NDArray[np.uint32]:
+    """Returns the xxHash32, by the seed 0, of the UTF-8 of each text of an array without nulls."""
+    offsets, octets_of_all = octets(texts)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    values = np.full(len(starts), _X5, np.uint32)
+    is_long = np.flatnonzero(lengths >= _STRIPE)
+    if len(is_long):
+        lanes = np.tile(_FIRST_LANES, (len(is_long), 1))
+        for stripe in range(int(lengths.max()) // _STRIPE):
+            here = np.flatnonzero(lengths[is_long] >= _STRIPE * (stripe + 1))
+            words = _words(octets_of_all, starts[is_long[here]] + _STRIPE * stripe, _STRIPE)
+            lanes[here] = _turn(lanes[here] + words * _X2, 13) * _X1
+        first, second, third, fourth = lanes.T
+        values[is_long] = _turn(first, 1) + _turn(second, 7) + _turn(third, 12) + _turn(fourth, 18)
+    values += lengths.astype(np.uint32)
+    done = lengths // _STRIPE * _STRIPE
+    for _ in range(3):
+        here = np.flatnonzero(lengths - done >= 4)
+        words = _words(octets_of_all, (starts + done)[here], 4)[:, 0]
+        values[here] = _turn(values[here] + words * _X3, 17) * _X4
+        done[here] += 4
+    for _ in range(3):
+        here = np.flatnonzero(lengths > done)
+        values[here] = _turn(values[here] + octets_of_all[(starts + done)[here]] * _X5, 11) * _X1
+        done[here] += 1
+    values = (values ^ values >> np.uint32(15)) * _X2
+    values = (values ^ values >> np.uint32(13)) * _X3
+    mixed: NDArray[np.uint32] = values ^ values >> np.uint32(16)
+    return mixed
+
+
+def _words(data: NDArray[np.uint8], places: NDArray[np.int64], size: int) -> NDArray[np.uint32]:
+    """Returns the words of `size` bytes from each of the places on."""
+    if not len(places):
+        return np.zeros((0, size // 4), np.uint32)
+    words: NDArray[np.uint32] = np.lib.stride_tricks.sliding_window_view(data, size)[places].view("<u4")
+    return words
+
+
+def _turn(values: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
+    turned: NDArray[np.uint32] = values << np.uint32(bits) | values >> np.uint32(32 - bits)
+    return turned
 
 
 try:

@@ -5,6 +5,7 @@
 - ``partition_times``: times in partition paths: their formats, units and zones; whether a table's paths have timestamps
   as numbers or as local time of Spark SQL.
 - ``buckets``: the bucket of a key; whether file groups are buckets; which bucket indexes are refused.
+- ``hashing_metadata``: which hashes belong to which file group by consistent hashing; how a new partition begins.
 - ``markers``: where a data file is announced before it is written; when a late task deletes its file; how a timeline
   server's list of markers is read.
 - ``base_file_writer``: a new base file: the bloom filter and the key range in its footer; in which order keys compare.

@@ -181,12 +181,16 @@ def check_none_rolled_back(context: TableContext, now: Timeline, instant: str, k
 
 
 def check_buckets(
-    context: TableContext, remedy: str = "let Hudi plan and run it", *, refuses_numbers: bool = True
+    context: TableContext,
+    remedy: str = "let Hudi plan and run it",
+    *,
+    refuses_numbers: bool = True,
+    refuses_hashing: bool = True,
 ) -> None:
-    """Raises UnsupportedError for consistent hashing; with `refuses_numbers`, also for numbers per partition."""
+    """Raises UnsupportedError, as asked for, for consistent hashing and for numbers of buckets per partition."""
     folders = context.storage.list_folders(BUCKETS_FOLDER)
-    by_hash = _are_by_hash(folders)
-    if folders and (refuses_numbers or by_hash):
+    by_hash = refuses_hashing and _are_by_hash(folders)
+    if by_hash or (refuses_numbers and PARTITION_BUCKETS_FOLDER in folders):
         raise UnsupportedError(
             "the table has buckets by consistent hashing, which only Hudi's clustering resizes"
             if by_hash

@@ -14,6 +14,7 @@ from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, parse_schema, without_fields
 from hudi_core.codec.log.blocks import BlockType
 from hudi_core.config.rows_config import (
+    BUCKET_ENGINE,
     COMBINE_INSERTS,
     HASH_FIELDS,
     INDEX_TYPE,
@@ -34,11 +35,12 @@ from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, scan_log_files
 from hudi_core.filegroup.read.partition_values import DEFAULT_PARTITION
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_of
+from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets
+from hudi_core.filegroup.write.hashing_metadata import ring_of
 from hudi_core.filegroup.write.key_generator import KeyGenerator, field_texts, labels_vary
 from hudi_core.filegroup.write.partition_times import SqlTimes, TimeFormat
 from hudi_core.metadata_table.partition_type import is_secondary_index
-from hudi_core.model.names import spelled
+from hudi_core.model.names import FileGroupId, spelled
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rewriting.checks import check_schema_of_latest
@@ -78,6 +80,9 @@ def counted_rows(context: TableContext, source: Source, engine: Engine, needs: N
     view = context.view(timeline)
     keys = _keys(context, view, schema)
     buckets = Buckets.of(context.config, context.options)
+    if buckets is not None and buckets.by_hash and not needs.takes_hashing:
+        remedy = "overwrite it with Hudi"
+        raise UnsupportedError("the table has buckets by consistent hashing", path=context.config.path, remedy=remedy)
     rows = SourceRows(
         folder,
         dict(context.storage_options),
@@ -102,10 +107,24 @@ def counted_rows(context: TableContext, source: Source, engine: Engine, needs: N
     counted = count_rows(engine, rows, files, few_keys=needs.few_keys and buckets is None)
     if buckets is not None:
         for sample in _samples(context, view, (), replaced=counted.by_partition):
-            sample.check(buckets)
+            sample.check(_with_ring(context, view, sample.partition, buckets))
     # Rows that fit into one file are not spread, so their size does not matter.
     is_small = counted.size <= MAX_FILE_BYTES.read(context.options)
     return counted if is_small else replace(counted, row_bytes=bytes_per_row(context, timeline))
+
+
+def _with_ring(context: TableContext, view: FileSystemView, partition: str, buckets: Buckets) -> Buckets:
+    """Returns the buckets with those of the partition. Raises ConfigError where it has rows and none by hashing."""
+    if not buckets.by_hash:
+        return buckets
+    ring = ring_of(context.storage, view, partition)
+    if ring is None:
+        raise ConfigError(
+            f"partition {partition!r} has no buckets by consistent hashing",
+            path=context.config.path,
+            remedy=f"give {BUCKET_ENGINE.name} as the table's writers have it",
+        )
+    return replace(buckets, rings={partition: ring})
 
 
 def _check_combined(config: TableConfig, policy: MergePolicy, options: Mapping[str, str]) -> None:
@@ -169,11 +188,12 @@ class _Sample:
 
     def check(self, buckets: Buckets) -> None:
         """Raises ConfigError where the rows are not in the bucket that these options give to their keys."""
-        if not BUCKET_ID.match(self.file_id):
+        if not buckets.by_hash and not BUCKET_ID.match(self.file_id):
             return
-        if (buckets.numbers(self.keys, path=self.path) != bucket_of(self.file_id)).any():
+        places = buckets.places(pa.repeat(self.partition, self.rows.num_rows), self.keys, path=self.path)
+        if not pc.all(pc.equal(places, buckets.place_of_group(FileGroupId(self.partition, self.file_id)))).as_py():
             raise ConfigError(
-                f"by {buckets.count} buckets of {','.join(buckets.fields)} the rows of the file are in another bucket",
+                f"by {buckets} the rows of the file are in another bucket",
                 path=self.path,
                 remedy=f"give {NUM_BUCKETS.name} and {HASH_FIELDS.name} as the table's writers have them",
             )

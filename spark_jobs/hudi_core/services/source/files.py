@@ -67,12 +67,13 @@ class RowsFrom:
 class Needs:
     """What a write needs of the rows of its source. `keys_only`: the columns of keys and partitions, for deletes.
     `one_of_a_key`: of the rows with one key (KeyScope) one is written, whatever the options say. `few_keys`: their
-    keys on the driver, where they are few.
+    keys on the driver, where they are few. `takes_hashing`: whether buckets by consistent hashing are written.
     """
 
     keys_only: bool = False
     one_of_a_key: bool = False
     few_keys: bool = False
+    takes_hashing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +286,7 @@ def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
             path = file.path
             keys = unit.rows.keys.keys(batch, path=path)
             if unit.rows.buckets is not None:
-                unit.rows.buckets.numbers(keys, path=path)
+                unit.rows.buckets.hashes(keys, path=path)
             partitions = unit.rows.keys.partitions(batch, path=path)
             for counted in pc.value_counts(partitions).to_pylist():
                 counts[counted["values"]] = counts.get(counted["values"], 0) + counted["counts"]

@@ -10,11 +10,12 @@ from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.config.rows_config import INDEX_TYPE, NUM_BUCKETS
-from hudi_core.errors import ConfigError, ConflictError
+from hudi_core.errors import ConfigError, ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.read.log_scan import latest_read_instant, log_blocks
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, are_buckets, bucket_of
-from hudi_core.model.names import LogFileName, parse_data_file, parse_log_file
+from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, Ring, are_buckets, bucket_of
+from hudi_core.filegroup.write.hashing_metadata import folder_of, ids_of
+from hudi_core.model.names import FileGroupId, LogFileName, parse_data_file, parse_log_file
 from hudi_core.model.partition import one_below_another
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.write_stats import WriteStat
@@ -88,6 +89,31 @@ def check_buckets_of(
     """Raises ConfigError where the table has other buckets. `written` are the file ids of the partitions of a write."""
     enough = 1 if buckets is not None else _ENOUGH_IDS
     check_bucket_ids(context, _first_ids(_file_ids(context, timeline, view, written), enough), buckets)
+
+
+def check_rings(view: FileSystemView, file_ids: Mapping[str, Collection[str]], rings: Mapping[str, Ring]) -> None:
+    """Raises FormatError where a file group of a partition is no bucket of its ring, so that its keys would be looked
+    for elsewhere; UnsupportedError where a bucket was replaced: readers would not see its rows (apache/hudi#7634).
+    """
+    for partition, ids in file_ids.items():
+        buckets = ids_of(rings[partition]) if partition in rings else ()
+        other = min({*ids}.difference(buckets), default=None)
+        if other is not None:
+            raise FormatError(
+                f"file group {other} of partition {partition!r} is no bucket of the hashing metadata",
+                path=folder_of(partition),
+                remedy="have Hudi's clustering of the buckets completed, or restore the metadata from a copy",
+            )
+    for partition, ring in rings.items():
+        for file_id in ids_of(ring):
+            replaced_at = view.replaced_at(FileGroupId(partition, file_id))
+            if replaced_at is not None:
+                raise UnsupportedError(
+                    f"bucket {file_id} of partition {partition!r} was replaced at {replaced_at}: new rows in it would "
+                    "be lost",
+                    path=folder_of(partition),
+                    remedy="clean and archive the table until that instant is gone, then write again",
+                )
 
 
 def _first_ids(more_ids: Iterator[Collection[str]], enough: int) -> frozenset[str]:

@@ -22,6 +22,8 @@ from hudi_core.errors import ConfigError, ConflictError, HudiError, UnsupportedE
 from hudi_core.filegroup.merge.table_policy import MergePolicy, key_fields
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.filegroup.write.buckets import Ring
+from hudi_core.filegroup.write.hashing_metadata import create_ring
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
@@ -43,7 +45,6 @@ from hudi_core.services.write.plan import (
     Groups,
     RowsWork,
     WritePlan,
-    bucket_place,
     check_no_plans,
     check_not_changed,
     merges_fields,
@@ -95,6 +96,7 @@ class WriteJob(RewriteJob[WritePlan]):
         self._groups = Groups()
         self._staged = f"{_TAGGED}{run.instant}"
         self._tagged: list[Tagged] | None = None
+        self._rings: Mapping[str, Ring] | None = None
 
     def plan(self, timeline: Timeline) -> WritePlan:
         """Returns the plan for the table as it is now. A commit with a later instant does not count as known: its base
@@ -118,11 +120,12 @@ class WriteJob(RewriteJob[WritePlan]):
         if held.epoch > 1:
             forget_staged(self.storage, self.instant, up_to=held.epoch)
         self._forget_tagged()
+        self._make_rings(plan)
         timeline, rows = self.active.load(), self._rows()
         if rows.rows.combines or rows.rows.buckets is not None:
             self._tagged = self._tag(plan, rows, held)
         self._routes = routes_of(self.context, timeline, plan, rows, self._tagged)
-        self._groups = Groups.of(plan, self._routes)
+        self._groups = Groups.of(plan, self._routes, rows.rows.buckets)
         held.check()
         timeline = self.active.load()
         check_no_plans(self.context, timeline, self._groups)
@@ -181,11 +184,9 @@ class WriteJob(RewriteJob[WritePlan]):
         )
         attempt.keep(rewritten)
         groups = self._groups
-        if plan.buckets is not None:
-            made = (FileGroupId(stat.partition_path, stat.file_id) for stat in rewritten.stats)
-            groups = replace(
-                groups, new_buckets=frozenset(bucket_place(item) for item in made if item not in groups.all)
-            )
+        if rows.rows.buckets is not None:
+            made = {FileGroupId(stat.partition_path, stat.file_id) for stat in rewritten.stats} - groups.all
+            groups = replace(groups, new_buckets=frozenset(map(rows.rows.buckets.place_of_group, made)))
         token = {} if self._work.token is None else {TOKEN_KEY: self._work.token}
         old = {item.file_group: item for item in (plan.slices[number] for number in self._routes.touched)}
         return attempt.completion(
@@ -228,7 +229,16 @@ class WriteJob(RewriteJob[WritePlan]):
         rows = self._work.rows
         if rows is None:
             raise ConfigError(f"{self.action} {self.instant} has no rows", remedy="roll it back, and write again")
-        return rows
+        if self._rings is None or rows.rows.buckets is None:
+            return rows
+        return replace(rows, rows=replace(rows.rows, buckets=replace(rows.rows.buckets, rings=self._rings)))
+
+    def _make_rings(self, plan: WritePlan) -> None:
+        """Makes the buckets of new partitions by consistent hashing. A retry finds them, and so does another writer."""
+        buckets = self._rows().rows.buckets
+        if buckets is not None and buckets.by_hash:
+            new = [name for name in plan.partitions if name not in plan.rings]
+            self._rings = {**plan.rings, **{name: create_ring(self.storage, name, buckets.count) for name in new}}
 
     def _schema_of(self, timeline: Timeline) -> AvroSchema:
         return table_schema(self.storage, self.context.config, timeline)

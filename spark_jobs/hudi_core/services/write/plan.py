@@ -5,16 +5,24 @@ file groups of their keys, to small file groups, and to new ones (UpsertPartitio
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hudi_core.config.keys import flag
-from hudi_core.config.rows_config import COMBINE_UPSERTS, DUPLICATE_INSERTS, INDEX_TYPE, SMALL_FILE_BYTES
+from hudi_core.config.rows_config import (
+    BUCKET_ENGINE,
+    COMBINE_UPSERTS,
+    DUPLICATE_INSERTS,
+    INDEX_TYPE,
+    NUM_BUCKETS,
+    SMALL_FILE_BYTES,
+)
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.errors import ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
-from hudi_core.filegroup.write.buckets import place_of_bucket
+from hudi_core.filegroup.write.buckets import Buckets, Ring
+from hudi_core.filegroup.write.hashing_metadata import ring_of
 from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import join
@@ -28,7 +36,7 @@ from hudi_core.services.rewriting.checks import (
 )
 from hudi_core.services.source.files import CountedRows, Needs
 from hudi_core.services.source.key_scope import INDEX_TYPES, index_type
-from hudi_core.services.write.checks import check_buckets_of, check_not_nested
+from hudi_core.services.write.checks import check_buckets_of, check_not_nested, check_rings
 from hudi_core.services.write.log_keys import slices_with_own_keys_in_logs
 from hudi_core.services.write.row_shards import Spread, spread_of
 from hudi_core.services.write.tag import Tagged
@@ -45,6 +53,7 @@ TAGGING: Final = frozenset({Operation.UPSERT, Operation.DELETE})
 """Operations that look for the file groups of their keys."""
 _CHANGE_LOGS = flag("hoodie.table.cdc.enabled")
 _BY_HUDI: Final = "write with Hudi"
+_BY_HASH: Final = f"give {INDEX_TYPE.name}=BUCKET, {NUM_BUCKETS.name} and {BUCKET_ENGINE.name} as its writers have them"
 _NO_ROWS: Final = "the source has no rows"
 _NONE_SELECTED: Final = "the predicate selects no rows"
 FRACTIONS: Final = 4096
@@ -65,7 +74,8 @@ class RowsWork(Work):
 
     def needs(self) -> Needs:
         is_tagged = self.operation in TAGGING
-        return Needs(keys_only=self.operation == Operation.DELETE, one_of_a_key=is_tagged, few_keys=is_tagged)
+        is_delete = self.operation == Operation.DELETE
+        return Needs(keys_only=is_delete, one_of_a_key=is_tagged, few_keys=is_tagged, takes_hashing=True)
 
     def nothing(self) -> str | None:
         return None if self.row_counts else _NONE_SELECTED if self.selects else _NO_ROWS
@@ -88,7 +98,8 @@ class WritePlan:
     are the numbers of the slices by their places (Buckets.places). New log files belong to the `log_instants`, one of
     each slice: that of its pending compaction, or the instant of the slice. `logged` are the numbers of the slices
     whose log files may have keys of their own (log_keys.py). `known` are the commits that the table had.
-    `new_partitions` are those that it does not have yet.
+    `new_partitions` are those that it does not have yet. `rings` are the buckets of partitions by consistent hashing,
+    without those that have none yet.
     """
 
     partitions: tuple[str, ...]
@@ -98,6 +109,7 @@ class WritePlan:
     new_partitions: frozenset[str] = frozenset()
     known: frozenset[str] = frozenset()
     buckets: Mapping[str, int] | None = None
+    rings: Mapping[str, Ring] = field(default_factory=dict)
 
 
 def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePlan:
@@ -106,7 +118,9 @@ def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePl
     """
     check_table(context)
     check_schema_of_latest(context, timeline)
-    check_buckets(context, _BY_HUDI)
+    buckets = None if work.rows is None else work.rows.rows.buckets
+    by_hash = buckets is not None and buckets.by_hash
+    check_buckets(context, _BY_HASH, refuses_hashing=not by_hash)
     _check_supported(context, work)
     view = context.view(timeline)
     known = frozenset(view.partitions())
@@ -118,8 +132,13 @@ def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePl
     file_ids: dict[str, list[str]] = {}
     for item in slices:
         file_ids.setdefault(item.file_group.partition, []).append(item.file_group.file_id)
-    buckets = None if work.rows is None else work.rows.rows.buckets
-    check_buckets_of(context, timeline, view, file_ids, buckets)
+    rings: dict[str, Ring] = {}
+    if by_hash:
+        _check_not_replaced(context, timeline, (), {*partitions})
+        rings = {name: ring for name in partitions if (ring := ring_of(context.storage, view, name)) is not None}
+        check_rings(view, file_ids, rings)
+    else:
+        check_buckets_of(context, timeline, view, file_ids, buckets)
     if buckets is not None:
         found = [item for item in slices if not item.is_empty]
     else:
@@ -133,18 +152,19 @@ def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePl
         slices_with_own_keys_in_logs(context, timeline, found) if looks_in_logs else frozenset(),
         frozenset(partitions) - known,
         timeline.commits().requested_times,
-        None if buckets is None else _places(found),
+        None if buckets is None else _places(found, buckets),
+        rings,
     )
 
 
-def _places(slices: Sequence[FileSlice]) -> dict[str, int]:
+def _places(slices: Sequence[FileSlice], buckets: Buckets) -> dict[str, int]:
     """Returns the number of each bucket's slice by its place. Raises FormatError for a bucket with two file groups
     (apache/hudi#9303): a key of it may be in either.
     """
     places: dict[str, int] = {}
     for number, item in enumerate(slices):
         group = item.file_group
-        other = places.setdefault(bucket_place(group), number)
+        other = places.setdefault(buckets.place_of_group(group), number)
         if other != number:
             raise FormatError(
                 f"the file groups {slices[other].file_group.file_id} and {group.file_id} are of one bucket",
@@ -247,18 +267,27 @@ def _small_shares(
 @dataclass(frozen=True, slots=True)
 class Groups:
     """The file groups of a write: those whose rows are `merged` to base files, and those whose rows are `appended` to
-    log files, each with its log instant (WritePlan). `new_buckets` are the places of buckets that the write makes.
+    log files, each with its log instant (WritePlan). `new_buckets` are the places of buckets that the write makes, and
+    `buckets` make these places. In the partitions `hashed` a clustering may resize any bucket.
     """
 
     merged: frozenset[FileGroupId] = frozenset()
     appended: Mapping[FileGroupId, str] = field(default_factory=dict)
     new_buckets: frozenset[str] = frozenset()
+    buckets: Buckets | None = None
+    hashed: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(plan: WritePlan, routes: Routes) -> Groups:
+    def of(plan: WritePlan, routes: Routes, buckets: Buckets | None = None) -> Groups:
         merged = (plan.slices[number].file_group for number in routes.touched if number not in routes.appended)
         appended = {plan.slices[number].file_group: plan.log_instants[number] for number in routes.appended}
-        return Groups(frozenset(merged), appended)
+        hashed = frozenset(plan.partitions if buckets is not None and buckets.by_hash else ())
+        return Groups(frozenset(merged), appended, buckets=buckets, hashed=hashed)
+
+    def makes(self, group: FileGroupId) -> bool:
+        """Whether the write makes the bucket of this file group."""
+        buckets = self.buckets if self.new_buckets else None
+        return buckets is not None and buckets.place_of_group(group) in self.new_buckets
 
     @property
     def all(self) -> frozenset[FileGroupId]:
@@ -266,11 +295,12 @@ class Groups:
 
 
 def check_no_plans(context: TableContext, timeline: Timeline, groups: Groups) -> None:
-    """Raises ConflictError where a pending plan is on a file group of the write (SparkRejectUpdateStrategy). Log files
-    may be appended beside compactions. In layout 1 a compaction that was planned since would not see them.
+    """Raises ConflictError where a pending plan is on a file group of the write (SparkRejectUpdateStrategy), or resizes
+    buckets of its partitions: these may have no file group yet. Log files may be appended beside compactions. In layout
+    1 a compaction that was planned since would not see them.
     """
     check_no_plans_on(context, timeline, lambda group: group in groups.merged)
-    check_no_plans_on(context, timeline, lambda group: group in groups.appended, REPLACING_ACTIONS)
+    _check_not_replaced(context, timeline, groups.appended, groups.hashed)
     if not groups.appended or context.active.layout > 1:
         return
     pending = PendingWork.read(context.active, timeline)
@@ -285,15 +315,23 @@ def check_no_plans(context: TableContext, timeline: Timeline, groups: Groups) ->
             )
 
 
+def _check_not_replaced(
+    context: TableContext, timeline: Timeline, appended: Container[FileGroupId], hashed: Set[str]
+) -> None:
+    check_no_plans_on(
+        context, timeline, lambda group: group in appended or group.partition in hashed, REPLACING_ACTIONS
+    )
+
+
 def check_not_changed(
     context: TableContext, now: Timeline, instant: str, groups: Groups, known: Set[str], seen: Set[str] | None = None
 ) -> None:
     """Raises ConflictError where a commit that is not `known` changed a file group of the write: its rows would be lost
     behind the new base file (apache/hudi#19763), or ours in a group that was replaced, or that got a base file in
     layout 1, by a compaction or by rows that filled it; or where it made a bucket that the write makes
-    (apache/hudi#7838). Also raises it where a known commit was rolled back. The rows that Spark or a predicate took
-    from the table are of the commits `seen`: another commit that changed rows of the file groups counts, too. None for
-    rows of files.
+    (apache/hudi#7838), or resized buckets of its partitions. Also raises it where a known commit was rolled back. The
+    rows that Spark or a predicate took from the table are of the commits `seen`: another commit that changed rows of
+    the file groups counts, too. None for rows of files.
     """
     for item in now.commits():
         is_known, is_seen = item.requested_time in known, seen is None or item.requested_time in seen
@@ -310,8 +348,8 @@ def check_not_changed(
         if not is_seen and not is_rewrite:
             hiding |= written
         changed = (written | replaced) & groups.merged | hiding & groups.appended.keys()
-        if groups.new_buckets:
-            changed |= {group for group in written if bucket_place(group) in groups.new_buckets}
+        changed |= {group for group in written if groups.makes(group)}
+        changed |= {group for group in replaced if group.partition in groups.hashed}
         if changed:
             group = min(changed)
             raise ConflictError(
@@ -321,8 +359,3 @@ def check_not_changed(
                 remedy="run it again",
             )
     check_none_rolled_back(context, now, instant, known)
-
-
-def bucket_place(group: FileGroupId) -> str:
-    """Returns the place of a bucket's file group."""
-    return place_of_bucket(group.partition, group.file_id)

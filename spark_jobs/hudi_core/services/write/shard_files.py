@@ -123,10 +123,10 @@ class ShardFiles:
         return meta_columns(rows, self._schema, self.writer.partition, has_meta=self._target.files.has_meta)
 
     def _turn_to(self, place: str) -> None:
-        partition, digits = place_of(place)
+        partition, start = place_of(place)
         prefix = str(uuid5(UUID(self._target.seed), f"{self._shard}/{place}"))
-        if digits is not None:
-            prefix = bucket_file_id(prefix, digits)
+        if start is not None:
+            prefix = bucket_file_id(prefix, start)
         self.writer.turn_to(check_partition(partition, source=_UNIT), prefix)
         put_partition_metadata(self.writer.storage, partition, self._target.files.instant)
         self._place = place

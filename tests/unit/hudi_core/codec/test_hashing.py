@@ -1,4 +1,4 @@
-"""Java's string hash, the file groups of metadata-table keys, and xxHash64."""
+"""Java's string hash, the file groups of metadata-table keys, xxHash64 and xxHash32."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hudi_core.codec.hashing import (
     file_group_indexes,
     group_indexes,
     java_string_hash,
+    xxh32_hashes,
     xxh64,
     xxh64_python,
 )
@@ -113,3 +114,10 @@ def test_known_values_of_xxhash64() -> None:
 @given(st.binary(max_size=120), st.integers(0, (1 << 64) - 1))
 def test_xxhash64_with_and_without_its_native_library(data: bytes, seed: int) -> None:
     assert xxh64_python(data, seed) == xxh64(data, seed) == xxhash.xxh64_intdigest(data, seed)
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=90)), st.integers(0, 3))
+@settings(max_examples=200, deadline=None)
+def test_xxhash32_of_many_texts(texts: list[str], first: int) -> None:
+    found = xxh32_hashes(pa.array(texts, pa.string()).slice(first))
+    assert found.tolist() == [xxhash.xxh32_intdigest(text.encode()) for text in texts[first:]]

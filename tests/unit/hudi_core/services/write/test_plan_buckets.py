@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import ConfigError, FormatError
-from hudi_core.services.write.plan import bucket_place
+from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.view.file_group import FileSlice
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
@@ -20,6 +20,7 @@ from tests.support.writes import Model, base_files, changed, like, own_columns, 
 from tests.unit.hudi_core.services.write.test_plan import OPERATIONS, TWO_BUCKETS, planned, refused
 
 Golden = Callable[[str, str], GoldenCase]
+FOUR = Buckets(4, ("id",), ("id",))
 CASES = [(version, case) for version in ("6", "8", "9") for case in ("bucket_index_cow", "bucket_index_mor")]
 
 
@@ -30,7 +31,7 @@ def slices(table: Path) -> list[FileSlice]:
 
 
 def assert_one_group_a_bucket(table: Path) -> None:
-    found = [bucket_place(item.file_group) for item in slices(table)]
+    found = [FOUR.place_of_group(item.file_group) for item in slices(table)]
     assert len(set(found)) == len(found)
 
 
@@ -165,5 +166,5 @@ def test_buckets_are_not_asked_for_in_a_table_without_them(golden: Golden, tmp_p
 def test_the_plan_has_the_number_of_each_bucket(golden: Golden, tmp_path: Path) -> None:
     table = golden("9", "bucket_index_cow").table
     plan = planned(table, "bulk_insert", put_source(own_columns(read_rows(table)), tmp_path), BUCKETS)
-    assert plan.buckets == {bucket_place(item.file_group): number for number, item in enumerate(plan.slices)}
+    assert plan.buckets == {FOUR.place_of_group(item.file_group): number for number, item in enumerate(plan.slices)}
     assert len(plan.buckets) == 12

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from hudi_core.errors import ConflictError
+from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.write.plan import Groups, bucket_place, check_no_plans, check_not_changed
+from hudi_core.services.write.plan import Groups, check_no_plans, check_not_changed
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, planned_file_groups
@@ -121,10 +122,10 @@ def test_rows_that_came_from_the_table_are_of_the_commits_that_were_seen(
 def test_rows_of_a_replaced_file_group_would_be_lost(golden: Golden, version: str, case: str) -> None:
     seen = Seen.last(golden(version, case).table, lambda item, _: item.action == Action.REPLACE_COMMIT)
     (group, *_) = seen.metadata.replaced_file_groups()
-    for groups in (merged(group), appended(group)):
-        with pytest.raises(ConflictError, match=f"has changed file group {group.file_id}"):
+    for groups in (merged(group), appended(group), Groups(hashed=frozenset({group.partition}))):
+        with pytest.raises(ConflictError, match="has changed file group"):
             seen.check(groups)
-    seen.check(appended(ELSEWHERE))
+    seen.check(replace(appended(ELSEWHERE), hashed=frozenset({ELSEWHERE.partition})))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -165,10 +166,15 @@ def test_hudi_7838_another_writer_may_have_made_the_bucket(golden: Golden, tmp_p
     write(table, "upsert", put_source(rows, tmp_path), BUCKETS)
     seen = Seen.last(table)
     group = seen.written
-    ours = f"{group.file_id[:8]}-64c6-4d82-bc70-3d88ba276ea1-0"
+    ours, buckets = f"{group.file_id[:8]}-64c6-4d82-bc70-3d88ba276ea1-0", Buckets(4, ("id",), ("id",))
+
+    def made(partition: str) -> Groups:
+        place = buckets.place_of_group(FileGroupId(partition, ours))
+        return Groups(new_buckets=frozenset({place}), buckets=buckets)
+
     with pytest.raises(ConflictError, match=f"has changed file group {group.file_id}"):
-        seen.check(Groups(new_buckets=frozenset({bucket_place(FileGroupId("2031-01-01", ours))})))
-    seen.check(Groups(new_buckets=frozenset({bucket_place(FileGroupId("2031-01-02", ours))})))
+        seen.check(made("2031-01-01"))
+    seen.check(made("2031-01-02"))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -205,11 +211,13 @@ def test_pending_plans_on_the_file_groups_are_conflicts(golden: Golden, version:
         check_no_plans(context, timeline, merged(group, ELSEWHERE))
     check_no_plans(context, timeline, merged(ELSEWHERE))
     check_no_plans(context, timeline, appended(ELSEWHERE))
+    any_bucket = Groups(hashed=frozenset({group.partition}))
     if beside:
-        check_no_plans(context, timeline, appended(group, instant=item.requested_time))
-    else:
+        check_no_plans(context, timeline, replace(any_bucket, appended={group: item.requested_time}))
+        return
+    for groups in (appended(group), any_bucket):
         with pytest.raises(ConflictError, match="is pending on file groups"):
-            check_no_plans(context, timeline, appended(group))
+            check_no_plans(context, timeline, groups)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
