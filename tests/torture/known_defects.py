@@ -10,6 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from hudi_core.config.table_config import TableConfig
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
@@ -127,6 +130,21 @@ def starts_without_files(program: Program, index: str) -> bool:
     """
     drops = (step for step in program.steps if isinstance(step, Command) and step.verb == "metadata drop")
     return program.writer == "0.15.0" and any(index in step.arguments for step in drops)
+
+
+def without_older(program: Program, rows: pa.Table, between: tuple[str, str]) -> pa.Table:
+    """The rows of a range that real Hudi returns, without those of the same file groups that 1.0.2 returns as well
+    (docs/reference/differences.md).
+    """
+    if program.writer != "1.0.2":
+        return rows
+    times = rows["_hoodie_commit_time"]
+    return rows.filter(pc.and_(pc.greater(times, between[0]), pc.less_equal(times, between[1])))
+
+
+def loses_changes(program: Program) -> bool:
+    """Whether real Hudi loses entries of change data (docs/reference/differences.md)."""
+    return program.writer in ("0.15.0", "1.0.2")
 
 
 def _has(base: Path, prefix: str) -> bool:

@@ -36,6 +36,7 @@ from hudi_core.transaction.owner import Owner
 from hudi_core.verbs.run import RunRequest
 from hudi_health.table import validate_metadata
 from tests.support.golden_cleans import context_of
+from tests.support.golden_clusterings import cluster, plan_of_all
 from tests.support.golden_data import GoldenCase
 from tests.support.kill_points import killed_at_each_change
 from tests.support.metadata_records import Records, Table
@@ -376,4 +377,6 @@ def test_a_write_indexes_the_columns_that_it_adds(golden: Golden, tmp_path: Path
     assert before[-1] == "extra"
     write(table.path, "upsert", put_source(rows.slice(1, 2), tmp_path, name="later"))
     assert load_index_definitions(table.storage, table.config)["column_stats"].source_fields == before
+    assert_metadata_true(table.path)
+    cluster(table.path, plan_of_all(table.path, {}))
     assert_metadata_true(table.path)
