@@ -148,7 +148,7 @@ class _Run:
     def _step(self, step: Step) -> None:
         if self.base.exists():
             now = Situation.of(self.base, self.model)
-            why = avoided(step, now)
+            why = avoided(step, self.program, now)
             if why is not None:
                 self.result.avoided[why] += 1
                 return
