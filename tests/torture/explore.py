@@ -16,6 +16,7 @@ from typing import Final
 from tests.support.peak_memory import anonymous
 from tests.torture.generate import program
 from tests.torture.minimise import minimised
+from tests.torture.mixed_workload import mixed_workload
 from tests.torture.program import Program, Step
 from tests.torture.results import Run
 from tests.torture.session import EVERY_STEP, Judges, Outcome, Readers, run
@@ -24,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 
 
 HUDI: Final = Readers(0, EVERY_STEP.hudi)
+SELDOM: Final = Readers(1, 10)
+"""Programs of sixty commits ask real Hudi a dozen questions at a time."""
 MOST_BYTES = 4 << 30
 """Of this process, which reads tables of some hundred rows. One run took 21 GiB (tests/memory/test_footers.py)."""
 
@@ -58,17 +61,37 @@ def explore(judges: Judges, version: str, first: int, minutes: float, steps: int
     result, may_go_on, started = Run(version, first), _until(minutes), time.monotonic()
     seed = first
     while may_go_on():
-        made = program(version, seed, steps)
-        outcome = run(judges, made, may_go_on)
-        hudi_alone = outcome.failure is not None and fails_without_us(judges, outcome)
-        result.add(seed, outcome, hudi_alone=hudi_alone)
-        report(seed, outcome, hudi_alone)
-        if outcome.failure is not None and folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"v{version}-{seed}.json").write_text(_shortened(outcome).to_json())
+        _try(judges, program(version, seed, steps), f"v{version}-{seed}", result, folder, may_go_on)
         seed += 1
     result.seconds = round(time.monotonic() - started)
     return result
+
+
+def work(judges: Judges, name: str, folder: Path | None = None) -> Run:
+    """The program of this name of mixed_workload.py; a failing one is put into `folder`."""
+    made, started = mixed_workload(name), time.monotonic()
+    result = Run(name, made.seed)
+    _try(judges, made, name, result, folder, readers=SELDOM)
+    result.seconds = round(time.monotonic() - started)
+    return result
+
+
+def _try(
+    judges: Judges,
+    made: Program,
+    name: str,
+    result: Run,
+    folder: Path | None,
+    may_go_on: Callable[[], bool] = lambda: True,
+    readers: Readers = EVERY_STEP,
+) -> None:
+    outcome = run(judges, made, may_go_on, readers=readers)
+    hudi_alone = outcome.failure is not None and fails_without_us(judges, outcome)
+    result.add(made.seed, outcome, hudi_alone=hudi_alone)
+    report(name, outcome, hudi_alone)
+    if outcome.failure is not None and folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.json").write_text(_shortened(outcome).to_json())
 
 
 def fails_without_us(judges: Judges, outcome: Outcome) -> bool:
@@ -110,10 +133,10 @@ def commit() -> str:
     ).stdout.strip()
 
 
-def report(seed: int, outcome: Outcome, hudi_alone: bool) -> None:
+def report(name: str, outcome: Outcome, hudi_alone: bool) -> None:
     """A line on stderr."""
     steps, reads = sum(outcome.steps.values()), sum(outcome.counts.compared.values())
-    line = f"seed {seed} (v{outcome.program.version} by {outcome.program.writer}): {steps} steps, {reads} reads"
+    line = f"{name} (by {outcome.program.writer}): {outcome.commits} writes, {steps} steps, {reads} reads"
     if outcome.failure is not None:
         line += f"; {'real Hudi alone' if hudi_alone else 'FAILED'}: {outcome.failure.kind}\n  {outcome.failure.text}"
     print(line, file=sys.stderr, flush=True)

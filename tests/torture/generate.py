@@ -28,9 +28,9 @@ SECONDARY: Final = {
     "hoodie.metadata.index.secondary.column": "name",
 }
 EXPRESSION: Final = {
-    "hoodie.index.name": "by_day",
+    "hoodie.index.name": "by_hour",
     "hoodie.metadata.index.expression.column": "ts",
-    "hoodie.metadata.index.expression.options": "expr=from_unixtime,format=yyyy-MM-dd",
+    "hoodie.metadata.index.expression.options": "expr=from_unixtime,format=yyyyMMddHH",
 }
 SMALL: Final = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}
 BY_COMMITS: Final = {"hoodie.clean.commits.retained": "2", "hoodie.cleaner.commits.retained": "2"}
@@ -132,10 +132,23 @@ def switched(indexes: Collection[str]) -> dict[str, str]:
 
 def program(version: str, seed: int, steps: int = STEPS) -> Program:
     """The program of a seed: the same in every run."""
-    return _Maker(version, seed).program(steps)
+    return Maker(version, seed).program(steps)
 
 
-class _Maker:
+class Maker:
+    """Draws one program: the first of `shares` of its steps are writes, up to the second services of real Hudi, the
+    rest commands of ours.
+    """
+
+    shares = (0.5, 0.66)
+    ours: Mapping[bool, float] = OURS
+    writes: Mapping[str, float] = WRITES
+    services: Mapping[str, float] = SERVICES
+    commands: Mapping[str, float] = COMMANDS
+    cleans: tuple[Mapping[str, str], ...] = (BY_COMMITS, BY_VERSIONS)
+    cleans_of_hudi: tuple[Mapping[str, str], ...] = (BY_COMMITS, BY_VERSIONS_OF_HUDI)
+    archived: Mapping[str, str] = SMALL
+
     def __init__(self, version: str, seed: int) -> None:
         self.version, self.seed = version, seed
         self.dice = random.Random(f"torture-{version}-{seed}")
@@ -201,15 +214,17 @@ class _Maker:
 
     def _step(self) -> Step:
         drawn = self.dice.random()
-        if drawn < 0.5:
+        if drawn < self.shares[0]:
             return self._write()
-        return self._service() if drawn < 0.66 else self._command()
+        return self._service() if drawn < self.shares[1] else self._command()
 
     def _write(self) -> Write:
         partitioned = self.table.partitions > 0
-        operation = self._drawn({key: value for key, value in WRITES.items() if partitioned or "partition" not in key})
+        operation = self._drawn(
+            {key: value for key, value in self.writes.items() if partitioned or "partition" not in key}
+        )
         number, fails = self._next(), self.dice.random() < 0.08
-        if self.dice.random() < OURS[operation in OF_PARTITIONS]:
+        if self.dice.random() < self.ours[operation in OF_PARTITIONS]:
             return self._ours(operation, number)
         if operation in ("insert", "bulk_insert"):
             return Write(
@@ -249,30 +264,30 @@ class _Maker:
 
     def _service(self) -> Service:
         on_read = self.table.on_read
-        name = self._drawn({key: value for key, value in SERVICES.items() if on_read or key not in ON_LOGS})
+        name = self._drawn({key: value for key, value in self.services.items() if on_read or key not in ON_LOGS})
         options: dict[str, str] = {}
         if name == "clean":
-            options = self.dice.choice([BY_COMMITS, BY_VERSIONS_OF_HUDI])
+            options = dict(self.dice.choice(self.cleans_of_hudi))
         if name == "archive":
-            options = {**SMALL, **BY_COMMITS}
+            options = {**self.archived, **self.cleans[0]}
         if name == "schedule_clustering":
             options = {"hoodie.clustering.plan.strategy.small.file.limit": "104857600"}
         return Service(name, self.dice.randrange(4), options)
 
     def _command(self) -> Command:
         on_read = self.table.on_read
-        verb = self._drawn({key: value for key, value in COMMANDS.items() if on_read or "compaction" not in key})
+        verb = self._drawn({key: value for key, value in self.commands.items() if on_read or "compaction" not in key})
         switches = {name: value for name, value in self.table.options.items() if name.startswith("hoodie.metadata.")}
         options = switches
         arguments: tuple[str, ...] = ()
         if "clean" in verb:
-            options = switches | self.dice.choice([BY_COMMITS, BY_VERSIONS])
+            options = {**switches, **self.dice.choice(self.cleans)}
         if verb in ("run compaction --schedule", "schedule compaction"):
             options = switches | self.dice.choice([ONE_DELTA, TWO_DELTAS])
         if verb == "run compaction" and self.dice.random() < 0.5:
             arguments = ("--all-pending",)
         if verb == "run archive":
-            options = switches | SMALL
+            options = {**switches, **self.archived}
         if "indexing" in verb:
             options = self._index_to_build()
         if verb == "metadata create" and self.table.indexes:

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-
 from tests.interop.changes import write_parquet
 from tests.interop.real_hudi import RealHudi
-from tests.torture.model import Model, partition_of
+from tests.torture.model import Model, folders
 from tests.torture.our_commands import Situation
 from tests.torture.program import Program, Service, Write
 
@@ -50,14 +48,8 @@ def write(hudi: RealHudi, program: Program, step: Write, model: Model, base: Pat
         hudi.ask("create", base=str(base), parquet=parquet, options={**options, NAME: step.operation})
         return
     if step.operation == "delete_partition":
-        options["hoodie.datasource.write.partitions.to.delete"] = ",".join(_folders(step, rows, program))
+        options["hoodie.datasource.write.partitions.to.delete"] = ",".join(folders(step.keys, program.table))
     hudi.ask("write", base=str(base), operation=step.operation, parquet=parquet, options=options)
-
-
-def _folders(step: Write, rows: pa.Table, program: Program) -> list[str]:
-    hive = program.table.options["hoodie.datasource.write.hive_style_partitioning"] == "true"
-    names = sorted({partition_of(number, program.table) for number in step.keys})
-    return [f"part={name}" if hive else name for name in names]
 
 
 def instant_for(step: Service, now: Situation) -> str | None:

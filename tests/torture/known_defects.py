@@ -8,24 +8,32 @@ are, as we have to see that an index cannot be believed.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from tests.torture.generate import SWITCHES
 from tests.torture.hudi_steps import instant_for
-from tests.torture.model import key_of
+from tests.torture.model import folders, key_of
 from tests.torture.our_commands import Situation
 from tests.torture.program import Command, Program, Service, Step, Write
 
+ROW_WRITER: Final = "hoodie.datasource.write.row.writer.enable"
 
-def avoided(step: Step, now: Situation) -> str | None:
+
+def avoided(step: Step, program: Program, now: Situation) -> str | None:
     """Why the step is not done; None where nothing is in its way."""
     if isinstance(step, Write):
         if step.ours:
             return None
-        if step.operation in ("upsert", "delete") and not _only_in_logs(now).isdisjoint(map(key_of, step.keys)):
+        if step.operation in ("upsert", "delete") and not _only_in_logs(step, now).isdisjoint(map(key_of, step.keys)):
             return "an index of base files does not find a key that log files alone have: it is written twice"
+        if program.writer == "0.15.0" and _reads_widened(step, now):
+            return "0.15 does not read base files of before a column was widened where a global index merges their rows"
         if _would_not_be_recorded(step, now):
             return "a writer of version 6 with an index to begin beside a pending operation does not record its commit"
         return None
@@ -69,12 +77,21 @@ def _would_not_be_recorded(step: Write, now: Situation) -> bool:
     return config.version == 6 and now.has_metadata_table() and bool(now.pending()) and any(missing)
 
 
-def _only_in_logs(now: Situation) -> set[str]:
+def _reads_widened(step: Write, now: Situation) -> bool:
+    widened = any(dict(effect.columns)["amount"] == pa.int64() for effect in now.model.effects)
+    return widened and _index(step, now).startswith("GLOBAL_") and step.operation in ("upsert", "delete")
+
+
+def _index(step: Write, now: Situation) -> str:
+    return {**now.model.table.options, **step.options}["hoodie.index.type"]
+
+
+def _only_in_logs(step: Write, now: Situation) -> set[str]:
     """Keys of rows that no base file has: deleted by a log file, written again to the next one, and then compacted in
     between.
     """
     table = now.model.table
-    if not table.on_read or table.options["hoodie.index.type"] not in ("SIMPLE", "GLOBAL_SIMPLE", "BLOOM"):
+    if not table.on_read or _index(step, now) not in ("SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM"):
         return set()
     found = HudiTable.open(str(now.base)).read("read_optimized", ["_hoodie_record_key"], "off")
     based = {key for batch in found.batches for key in batch.column(0).to_pylist()}
@@ -96,11 +113,25 @@ def spoils_filters(step: Step, program: Program, now: Situation) -> str | None:
     """Why real Hudi's reads by a predicate may lose rows from this step on; None where it tells its indexes all."""
     if not isinstance(step, Write):
         return None
-    if program.writer == "1.2.0" and step.operation == "bulk_insert" and _has(now.base, "secondary_index_"):
+    by_rows = {**program.table.options, **step.options}.get(ROW_WRITER) != "false"
+    if program.writer == "1.2.0" and step.operation == "bulk_insert" and by_rows and _has(now.base, "secondary_index_"):
         return "bulk_insert of 1.2.0 tells a secondary index nothing"
-    if program.writer == "1.0.2" and _has(now.base, "partition_stats") and now.pending("compaction"):
+    if _narrows(program, now):
         return "1.0.2 narrows partition_stats behind a pending compaction"
     return None
+
+
+def narrowed(partitions: set[str], step: Step, program: Program, now: Situation) -> None:
+    """Adds the partitions in which the step leaves partition_stats too narrow, whoever planned the compaction; takes
+    out those for which it makes them anew. No query of ours uses them (docs/reference/hudi-notes.md).
+    """
+    if isinstance(step, Write) and not step.ours and not step.fails:
+        change = partitions.update if _narrows(program, now) else partitions.difference_update
+        change(folders(step.keys, now.model.table))
+
+
+def _narrows(program: Program, now: Situation) -> bool:
+    return program.writer == "1.0.2" and _has(now.base, "partition_stats") and bool(now.pending("compaction"))
 
 
 def starts_without_files(program: Program, index: str) -> bool:
@@ -109,6 +140,21 @@ def starts_without_files(program: Program, index: str) -> bool:
     """
     drops = (step for step in program.steps if isinstance(step, Command) and step.verb == "metadata drop")
     return program.writer == "0.15.0" and any(index in step.arguments for step in drops)
+
+
+def without_older(program: Program, rows: pa.Table, between: tuple[str, str]) -> pa.Table:
+    """The rows of a range that real Hudi returns, without those of the same file groups that 1.0.2 returns as well
+    (docs/reference/differences.md).
+    """
+    if program.writer != "1.0.2":
+        return rows
+    times = rows["_hoodie_commit_time"]
+    return rows.filter(pc.and_(pc.greater(times, between[0]), pc.less_equal(times, between[1])))
+
+
+def loses_changes(program: Program) -> bool:
+    """Whether real Hudi loses entries of change data (docs/reference/differences.md)."""
+    return program.writer in ("0.15.0", "1.0.2")
 
 
 def _has(base: Path, prefix: str) -> bool:

@@ -64,6 +64,13 @@ def partition_of(number: int, table: TableShape) -> str:
     return f"p{number * 7 % 10 % max(1, table.partitions)}"
 
 
+def folders(numbers: Iterable[int], table: TableShape) -> list[str]:
+    """The folders of the partitions of keys."""
+    hive = table.options["hoodie.datasource.write.hive_style_partitioning"] == "true"
+    names = sorted({partition_of(number, table) for number in numbers})
+    return [f"part={name}" if hive else name for name in names]
+
+
 @dataclass
 class Model:
     """The effects of a table of this shape, in the order in which they completed."""

@@ -12,7 +12,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Instant
 from hudi_core.verbs.write import OPERATIONS
-from tests.torture.model import Model, partition_of
+from tests.torture.model import Model, folders
 from tests.torture.program import Command, Write
 
 OPTIONS: Final = {
@@ -133,25 +133,20 @@ OF_WRITERS: Final = (
     "hoodie.datasource.write.payload.class",
     "hoodie.parquet.small.file.limit",
     "hoodie.index.type",
+    "hoodie.bucket.",
 )
 """Options of real Hudi's writers, or what they begin with, that our writes get, too."""
 
 
 def write_line(now: Situation, step: Write, source: Path) -> list[str]:
     """The arguments of hudictl for a write of ours, with the rows in `source`; the same words name the same work."""
-    switches = {name: value for name, value in now.model.table.options.items() if name.startswith(OF_WRITERS)}
+    chosen = {**now.model.table.options, **step.options}
+    switches = {name: value for name, value in chosen.items() if name.startswith(OF_WRITERS)}
     given = [word for name, value in {**OPTIONS, **switches}.items() for word in ("--option", f"{name}={value}")]
     given += ["--token", f"write {step.number}", "--engine", "local"]
     if step.operation == "delete_partition":
-        hive = now.model.table.options["hoodie.datasource.write.hive_style_partitioning"] == "true"
-        names = sorted({partition_of(number, now.model.table) for number in step.keys})
-        folders = [f"part={name}" if hive else name for name in names]
-        return [
-            "delete-partition",
-            str(now.base),
-            *(word for name in folders for word in ("--partition", name)),
-            *given,
-        ]
+        named = (word for name in folders(step.keys, now.model.table) for word in ("--partition", name))
+        return ["delete-partition", str(now.base), *named, *given]
     if step.operation in OPERATIONS:
         return ["write", str(now.base), "--operation", step.operation, "--source", str(source), *given]
     whole = ["--whole-table"] if step.operation == "insert_overwrite_table" else []

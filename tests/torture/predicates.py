@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import random
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +18,11 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+HOUR: Final = "from_unixtime(ts, 'yyyyMMddHH')"
+COMPUTED: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
+    HOUR: lambda row: time.strftime("%Y%m%d%H", time.gmtime(row["ts"]))
+}
+"""What an expression over columns is."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class Term:
 
     def holds(self, row: dict[str, Any]) -> bool:
         """Whether the row is in the answer; a comparison with null is not true."""
-        value = row.get(self.column)
+        value = COMPUTED[self.column](row) if self.column in COMPUTED else row.get(self.column)
         if self.operator.startswith("IS"):
             return (value is None) == (self.operator == "IS NULL")
         if value is None:
@@ -74,6 +80,23 @@ def predicates(dice: random.Random, state: State, count: int) -> list[Predicate]
         columns = dice.sample(names, dice.choice([1, 1, 2]))
         found.append(Predicate([_term(dice, column, [row.get(column) for row in rows]) for column in columns]))
     return found
+
+
+def by_indexes(dice: random.Random, state: State, partitions: Collection[str]) -> list[Predicate]:
+    """A predicate for each of these partitions of the metadata table that leads to rows."""
+    rows = [row for row, _ in state.rows.values()]
+    if not rows:
+        return []
+    one, newest = dice.choice(rows), max(rows, key=lambda row: row["ts"])
+    terms = {
+        "record_index": Term("id", "IN", tuple(row["id"] for row in dice.choices(rows, k=3))),
+        "bloom_filters": Term("id", "=", one["id"]),
+        "column_stats": Term("rate", "=", one["rate"]),
+        "partition_stats": Term("ts", "=", newest["ts"]),
+        "secondary_index_by_name": Term("name", "IN", tuple(row["name"] or "" for row in dice.choices(rows, k=2))),
+        "expr_index_by_hour": Term(HOUR, "=", COMPUTED[HOUR](one)),
+    }
+    return [Predicate([term]) for name, term in terms.items() if name in partitions]
 
 
 def _term(dice: random.Random, column: str, values: list[Any]) -> Term:

@@ -97,13 +97,16 @@ class TableShape:
 
 @dataclass(frozen=True)
 class Program:
-    """`version` is the table's, `writer` that of real Hudi. The first step creates the table."""
+    """`version` is the table's, `writer` that of real Hudi. The first step creates the table. A `thorough` one is also
+    read as change data, by each index, and by real Hudi at earlier times.
+    """
 
     version: str
     writer: str
     seed: int
     table: TableShape
     steps: tuple[Step, ...]
+    thorough: bool = False
 
     def only(self, kept: Sequence[Step]) -> Program:
         """The program with these steps after the first."""
@@ -126,7 +129,8 @@ def from_json(text: str) -> Program:
     value = json.loads(text)
     steps = tuple(_step(item) for item in value["steps"])
     table = TableShape(**{**value["table"], "indexes": tuple(value["table"]["indexes"])})
-    return Program(value["version"], value["writer"], value["seed"], table, steps)
+    thorough = value.get("thorough", False)
+    return Program(value["version"], value["writer"], value["seed"], table, steps, thorough)
 
 
 def _step(value: Mapping[str, Any]) -> Step:

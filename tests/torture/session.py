@@ -19,7 +19,7 @@ from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.torture import hudi_steps, our_commands
 from tests.torture.checks import Checks, Counts, Failure, Mismatch, pattern, root
 from tests.torture.command_server import CommandServer, Ended
-from tests.torture.known_defects import avoided, spoils_filters
+from tests.torture.known_defects import avoided, narrowed, spoils_filters
 from tests.torture.model import Model
 from tests.torture.our_commands import Situation
 from tests.torture.program import Command, Program, Service, Step, Write
@@ -51,6 +51,8 @@ class Outcome:
     idle: Counter[str] = field(default_factory=Counter)
     """Services and commands that changed no file of the table."""
     faults: int = 0
+    commits: int = 0
+    """Writes that completed."""
     counts: Counts = field(default_factory=Counts)
     failure: Failure | None = None
 
@@ -137,6 +139,8 @@ class _Run:
                 if last or number % self.readers.hudi == 0:
                     filters = self.filters_by_hudi and not self.result.counts.known
                     self.checks.theirs(self.hudi, now, dice, filters=filters)
+                if last and self.program.thorough:
+                    self.checks.validated(self.hudi, now)
         except Mismatch as wrong:
             self.result.failure = Failure(wrong.kind, number, f"after {self.program.steps[number]}: {wrong.text}")
         return self.result
@@ -144,10 +148,11 @@ class _Run:
     def _step(self, step: Step) -> None:
         if self.base.exists():
             now = Situation.of(self.base, self.model)
-            why = avoided(step, now)
+            why = avoided(step, self.program, now)
             if why is not None:
                 self.result.avoided[why] += 1
                 return
+            narrowed(self.checks.narrowed, step, self.program, now)
             spoiled = spoils_filters(step, self.program, now)
             if spoiled is not None:
                 self.result.avoided[spoiled] += 1
@@ -178,7 +183,7 @@ class _Run:
         if len(new) > 1:
             raise Mismatch("instants", f"{len(new)} instants of one write: {new}")
         for instant in new:
-            self.model.effects.append(self.model.effect_of(step, instant))
+            self._wrote(step, instant)
         if error is not None and not step.fails:
             self._refusal(step, error)
         if error is None and not new:
@@ -225,7 +230,7 @@ class _Run:
         if len(new) != (ended.code == 0):
             raise Mismatch("instants", f"{len(new)} instants of {step.name}, which ends in {ended.code}: {new}")
         for instant in new:
-            self.model.effects.append(self.model.effect_of(step, instant))
+            self._wrote(step, instant)
 
     def _command(self, step: Command) -> None:
         now = Situation.of(self.base, self.model)
@@ -277,6 +282,10 @@ class _Run:
         self.result.refused[f"{step.name} ends in {ended.code}: {pattern(text)}"] += 1
 
     # The model and the timeline.
+
+    def _wrote(self, step: Write, instant: str) -> None:
+        self.model.effects.append(self.model.effect_of(step, instant))
+        self.result.commits += 1
 
     def _removed(self, removable: tuple[str, ...], *, all_of_them: bool, step: Step) -> None:
         """Takes the writes out of the model that are no longer on the timeline, of those that may be."""

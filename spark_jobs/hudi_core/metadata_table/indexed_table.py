@@ -6,7 +6,7 @@ names these columns, else options and schema do (HoodieTableMetadataUtil.getColu
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -225,6 +225,25 @@ def put_index_definitions(
     path = _path_of(config) or DEFINITIONS_PATH
     storage.write(path, render_index_definitions(new))
     return config if _path_of(config) else update_properties(storage, {PATH_KEY: path})
+
+
+def define_added_columns(storage: Storage, new: IndexedTable, old: AvroSchema) -> None:
+    """Adds the columns of `new` that the schema `old` lacks to the definition of `column_stats`, if a new index would
+    have them. A writer of Hudi 1.x does so with its next commit (updateColumnsToIndexWithColStats). By then every file
+    with such a column must have its statistics: Hudi's filters read it as null in other files. The caller holds the
+    table lock, and no file has the columns yet. Raises the errors of load_index_definitions.
+    """
+    definition = new.definitions.get(COLUMN_STATS)
+    if definition is None or not definition.source_fields:
+        return
+    stored, version = new.arrow_schema(), new.version_of(COLUMN_STATS)
+    known = {*definition.source_fields, *arrow_schema(old).names}
+    added = [
+        name for name in chosen_columns(new) if name not in known and is_indexable(column_type(stored, name), version)
+    ]
+    if added:
+        changed = replace(definition, source_fields=(*definition.source_fields, *added))
+        put_index_definitions(storage, new.config, [changed])
 
 
 def render_index_definitions(definitions: Mapping[str, IndexDefinition]) -> bytes:

@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 from hudi_core.config.concurrency_config import CONCURRENCY_MODE
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, HudiError
+from hudi_core.metadata_table.indexed_table import define_added_columns
 from hudi_core.request.results import Progress
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
+from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rewriting.job import RewriteJob
 from hudi_core.services.rewriting.other_writers import live_writer, may_be_eager
 from hudi_core.services.rollback.failed_writes import pending_rollback_or_restore, pending_rollbacks
@@ -199,6 +201,10 @@ def _request(context: TableContext, work: Work, extent: Extent, owner: Owner) ->
         work.check_plans(context, timeline, extent)
         instant = context.new_instant(timeline)
         lock.check()
+        rows = None if work.rows is None else work.rows.rows
+        if rows is not None and rows.evolved_from is not None:
+            new = replace(indexed_table(context, timeline), schema=rows.schema)
+            define_added_columns(context.storage, new, rows.evolved_from)
         context.active.create_requested(instant, action, content)
     log.info("%s %s requested", work.operation, instant)
     return instant

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hudi_core.engine.local import LocalEngine, Progress
@@ -35,10 +36,14 @@ from hudi_core.transaction.owner import Owner
 from hudi_core.verbs.run import RunRequest
 from hudi_health.table import validate_metadata
 from tests.support.golden_cleans import context_of
+from tests.support.golden_clusterings import cluster, plan_of_all
 from tests.support.golden_data import GoldenCase
 from tests.support.kill_points import killed_at_each_change
 from tests.support.metadata_records import Records, Table
+from tests.support.overwrites import put_source
+from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.tiers import tiered
+from tests.support.writes import own_columns, write
 
 Golden = Callable[[str, str], GoldenCase]
 OWNER = Owner.current("test")
@@ -355,3 +360,23 @@ def test_nested_values_have_no_statistics(golden: Golden) -> None:
     create_metadata(context(table), ["column_stats"], LocalEngine(2), OWNER, 2)
     with pytest.raises(UnsupportedError, match="of which the index holds nothing"):
         add(table, nested[0])
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    tiered(
+        [(version, name) for version in ("8", "9") for name in ("mdt_all_cow", "mdt_all_mor")], [("9", "mdt_all_mor")]
+    ),
+)
+def test_a_write_indexes_the_columns_that_it_adds(golden: Golden, tmp_path: Path, version: str, name: str) -> None:
+    """The next writer of Hudi names them in the definition: of a file without statistics of them it would lose rows."""
+    table = Table(golden(version, name).table)
+    rows = own_columns(read_rows(table.path)).slice(0, 4).append_column("extra", pa.array([5, 2, None, 7]))
+    write(table.path, "upsert", put_source(rows, tmp_path))
+    before = load_index_definitions(table.storage, table.config)["column_stats"].source_fields
+    assert before[-1] == "extra"
+    write(table.path, "upsert", put_source(rows.slice(1, 2), tmp_path, name="later"))
+    assert load_index_definitions(table.storage, table.config)["column_stats"].source_fields == before
+    assert_metadata_true(table.path)
+    cluster(table.path, plan_of_all(table.path, {}))
+    assert_metadata_true(table.path)
