@@ -173,9 +173,8 @@ def _check_supported(context: TableContext, work: Work) -> None:
         message = f"{work.operation} into a table with change logs ({_CHANGE_LOGS.name})"
         raise UnsupportedError(message, path=path, remedy=_BY_HUDI)
     if changes_groups and config.is_merge_on_read and LOG_BLOCK_FORMAT.read(context.options) == "HFILE":
-        raise UnsupportedError(
-            f"{LOG_BLOCK_FORMAT.name}=hfile", path=path, remedy=f"use avro or parquet, or {_BY_HUDI}"
-        )
+        message = f"{work.operation} with {LOG_BLOCK_FORMAT.name}=hfile"
+        raise UnsupportedError(message, path=path, remedy=f"use avro or parquet, or {_BY_HUDI}")
     if work.operation not in TAGGING:
         return
     if index not in INDEX_TYPES:
