@@ -131,7 +131,8 @@ class LogAppend:
         if order is not None:
             rows = rows.take(pa.array(order))
         names = [field["name"] for field in self._schema["fields"]]
-        file_id = pa.repeat(pa.scalar(self._old.file_group.file_id), rows.num_rows)
+        name = self._old.file_group.file_id if self._files.has_meta else None
+        file_id = pa.repeat(pa.scalar(name, pa.string()), rows.num_rows)
         rows = rows.add_column(names.index(FILE_NAME), FILE_NAME, file_id)
         if self._files.config.log_block_format == "PARQUET":
             self._write(BlockType.PARQUET_DATA, self._parquet(rows), headers)

@@ -1,5 +1,7 @@
 """The entries of the delete block of a log file: keys with ordering values, as Hudi stores these (HoodieAppendHandle,
 HoodieAvroUtils.wrapValueIntoAvro). Memory: keys and ordering values, twice.
+
+Hudi 1.x fails to read its own entries with a date, and 1.0 those with a decimal: such rows stay marked rows.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class DeleteEntries:
         """Adds deletes with the ordering values of rows. Returns which rows were added: those with all of these values,
         none where an entry cannot hold them. Raises UnsupportedError for an ordering field of a type without order.
         """
-        values = [_ordering_value(rows, column) for column in self._columns]
+        values = [_ordering_value(rows, column, self._policy) for column in self._columns]
         known = [value for value in values if value is not None]
         if len(known) < len(values):
             return np.zeros(rows.num_rows, np.bool_)
@@ -91,17 +93,18 @@ class DeleteEntries:
         return delete_block(self.count, entries)
 
 
-def _ordering_value(rows: pa.RecordBatch, column: OrderingColumn) -> tuple[str, pa.Array] | None:
+def _ordering_value(rows: pa.RecordBatch, column: OrderingColumn, policy: MergePolicy) -> tuple[str, pa.Array] | None:
     """Returns the kind of delete entries' values (content.ORDERING_KINDS), and the rows' values as such; None where an
-    entry cannot hold them.
+    entry cannot hold them, or readers fail.
     """
     values = column_of(rows, column.name)
     if values is None:
         return column.kind, pa.nulls(rows.num_rows, _CAST.get(column.kind, column.type))
     if pa.types.is_decimal(values.type):
         fits = values.type.scale <= DECIMAL_SCALE and values.type.precision - values.type.scale <= _WHOLE_DIGITS
-        return ("decimal", values.cast(pa.decimal128(30, DECIMAL_SCALE))) if fits else None
+        is_hudi_1_0 = policy.is_hudi_1 and policy.string_deletes_win
+        return ("decimal", values.cast(pa.decimal128(30, DECIMAL_SCALE))) if fits and not is_hudi_1_0 else None
     if pa.types.is_date32(values.type):
-        return "date", values
+        return None if policy.is_hudi_1 else ("date", values)
     kind = "string" if column.kind == "enum" else column.kind
     return kind, values.cast(_CAST[kind]) if kind in _CAST else values
