@@ -40,7 +40,8 @@ def blocks(table: Path) -> dict[str, list[tuple[BlockType, dict[str, str], Any]]
     """The blocks of the newest commit by file id: types, headers but the instant, and content: bytes of deletes in the
     order of the rows of a base file, else what is stored, in any order.
     """
-    instant, found = newest_commit(table).requested_time, {}
+    instant = newest_commit(table).requested_time
+    found: dict[str, list[tuple[BlockType, dict[str, str], Any]]] = {}
     for file_id, block in blocks_of_commit(table, instant):
         assert block.instant_time == instant
         headers = {key.name: text for key, text in block.headers.items() if key is not HeaderKey.INSTANT_TIME}
@@ -85,7 +86,7 @@ def test_our_blocks_are_those_of_real_hudi(
         assert ours == {file_id: theirs[file_id] for file_id in ours}
 
 
-VALUES: dict[str, list[Any]] = {
+VALUES = {
     "whole": pa.array([7, 8, -9], pa.int32()),
     "long": pa.array([1 << 40, 0, -1]),
     "real": pa.array([0.5, -1.5, 1e300]),

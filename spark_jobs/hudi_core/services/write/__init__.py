@@ -16,11 +16,11 @@
 - ``route``: which shard writes a row; which new rows a small file group takes.
 - ``upsert``: how a file group gets its next base file.
 - ``append``: what a log file of a write has in it, in which order and format, and how it is named.
-- ``delete_entries``: which ordering values the deletes in a log file have.
 - ``job``: what comes before the instant is inflight; what the inflight file says; what must hold at the commit.
 - ``proof``: how it is shown that each row was written once.
 - ``new_rows``: how large the new files become, also those of buckets; which steps of an exchange write them.
 
 Elsewhere: ``services/source`` reads the rows, makes their keys and counts them; ``services/rewriting/new_file_groups``
-says when a new file is full; ``services/overwrite`` what an overwrite replaces.
+says when a new file is full, ``filegroup/write/delete_entries`` which deletes log files get; ``services/overwrite``
+what an overwrite replaces.
 """

@@ -32,11 +32,11 @@ from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.filegroup.merge.record_keys import delete_flags
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.write.base_file_writer import parquet_style
+from hudi_core.filegroup.write.delete_entries import DeleteEntries
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.model.names import FILE_NAME, RECORD_KEY, LogFileName, WriteToken, parse_base_file, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, NewFile, NewFiles, statistics_of
-from hudi_core.services.write.delete_entries import DeleteEntries
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.transaction.reconcile import OWN_ATTEMPTS

@@ -13,7 +13,7 @@ import pytest
 from hudi_core.codec.log.content import DeleteRecord, OrderingValue, decode_delete_block
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
-from hudi_core.services.write.delete_entries import DeleteEntries
+from hudi_core.filegroup.write.delete_entries import DeleteEntries
 
 DATE = {"type": "int", "logicalType": "date"}
 MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}
