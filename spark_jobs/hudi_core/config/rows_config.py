@@ -44,6 +44,8 @@ DELETE_FIELD = optional("hoodie.payload.delete.field")
 DELETE_MARKER = optional("hoodie.payload.delete.marker")
 MERGE_FUNCTION = optional("airflow_hudi.merge.function")
 USE_RECORD_POSITIONS = flag("hoodie.merge.use.record.positions", default=True)
+WRITE_RECORD_POSITIONS = flag("hoodie.write.record.positions", default=True)
+LOG_BLOCK_FORMAT = ConfigKey("hoodie.logfile.data.block.format", "AVRO", one_of("AVRO", "PARQUET", "HFILE"))
 MEMORY_BYTES = number("airflow_hudi.memory.bytes", 1 << 30, within=(1 << 20, _MAX))
 QUERY_MEMORY_BYTES = 256 << 20
 """The memory of a task of a query when `airflow_hudi.memory.bytes` is not set."""
@@ -74,6 +76,7 @@ class WriteConfig:
     memory_bytes: int = MEMORY_BYTES.field()
     batch_rows: int = BATCH_ROWS.field()
     allow_corrupt_log_blocks: bool = ALLOW_CORRUPT.field()
+    log_block_format: str = LOG_BLOCK_FORMAT.field()
 
     @property
     def sorted_bytes(self) -> int:

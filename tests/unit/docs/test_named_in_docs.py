@@ -33,7 +33,6 @@ OPTIONS_OF_WRITERS = {
     "hoodie.datasource.write.record.merger.strategy",
     "hoodie.datasource.write.row.writer.enable",
     "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
-    "hoodie.logfile.data.block.format",
     "hoodie.logfile.data.block.max.size",
     "hoodie.metadata.auto.delete.partitions",
     "hoodie.metadata.index.async",
@@ -42,7 +41,6 @@ OPTIONS_OF_WRITERS = {
     "hoodie.table.services.incremental.enabled",
     "hoodie.write.empty.clean.interval.hours",
     "hoodie.write.lock",
-    "hoodie.write.record.positions",
 }
 """Options of Hudi's writers alone, each as Hudi 0.15 to 1.2 spells it; `hoodie.write.lock` is their prefix, and
 `preserve.commit.metadata` is of earlier releases.

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import struct
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ import pyarrow.compute as pc
 from hudi_core.codec.avro.arrow import to_logical
 from hudi_core.codec.avro.arrow_routes import fast_route_available, read_fast
 from hudi_core.codec.avro.arrow_types import physical_type
+from hudi_core.codec.avro.encode import encode_rows
 from hudi_core.codec.avro.resolve import AvroField, AvroType
 from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.codec.columns import octets
@@ -152,4 +155,41 @@ def encode_natural_deletes(keys: pa.Array, partition: str) -> bytes:
         tail = pa.scalar(_PRESENT + encode_zigzag(len(name)) + name + _ZERO, pa.binary())
         joined = pc.binary_join_element_wise(starts, keys, tail, pa.scalar(b"", pa.binary()))
         data = encode_zigzag(len(keys)) + octets(joined)[1].tobytes() + _END
+    return _DELETE_HEAD.pack(DELETE_BLOCK_VERSION, len(data)) + data
+
+
+_AVRO_VALUES: dict[str, Any] = {
+    **{kind: plain for kind, plain in ORDERING_TYPES.items() if kind not in ("time_micros", "timestamp_micros")},
+    "date": {"type": "int", "logicalType": "date"},
+    "decimal": {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": DECIMAL_SCALE},
+}
+_LOCAL_DATE = len(ORDERING_KINDS) - 1
+"""The branch of dates among several values."""
+
+
+def encode_deletes(keys: pa.Array, partition: str, values: Sequence[tuple[str, pa.Array]], *, path: str) -> bytes:
+    """Returns the entries of delete_block. `keys` are texts. `values` are the ordering values of one field with their
+    kind, in the types of Avro's columns, or those of several fields.
+    """
+    columns: list[tuple[Any, pa.Array | int]] = [(["null", "string"], keys)]
+    columns.append((["null", "string"], pa.repeat(pa.scalar(partition, pa.string()), len(keys))))
+    if len(values) > 1:
+        columns += [("long", ORDERING_KINDS.index("array")), ("long", 1), ("long", len(values))]
+    for kind, array in values:
+        branch = _LOCAL_DATE if kind == "date" and len(values) > 1 else ORDERING_KINDS.index(kind)
+        columns += [("long", branch), (_AVRO_VALUES[kind], array)]
+    if len(values) > 1:
+        columns.append(("long", 0))
+    fields = [{"name": f"f{number}", "type": avro} for number, (avro, _) in enumerate(columns)]
+    arrays = [
+        pa.repeat(pa.scalar(array, pa.int64()), len(keys)) if isinstance(array, int) else array for _, array in columns
+    ]
+    rows = pa.RecordBatch.from_arrays(arrays, names=[field["name"] for field in fields])
+    data, _ = encode_rows(rows, {"type": "record", "name": "entry", "fields": fields}, path=path)
+    return data.tobytes()
+
+
+def delete_block(count: int, entries: bytes) -> bytes:
+    """Returns a delete block of version 3, with so many entries."""
+    data = encode_zigzag(count) + entries + _END
     return _DELETE_HEAD.pack(DELETE_BLOCK_VERSION, len(data)) + data

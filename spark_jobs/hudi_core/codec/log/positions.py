@@ -112,26 +112,38 @@ def _containers(reader: Reader, first: int) -> Iterator[_Container]:
 
 
 def encode_positions(rows: Rows) -> str:
-    """Returns the header's value for ascending positions, without run containers."""
+    """Returns the header's value for ascending positions, with the bytes of Hudi's writers."""
     buckets = []
     for high in np.unique(rows >> 32).tolist():
         low = rows[(rows >> 32) == high] & 0xFFFFFFFF
         keys, starts, counts = np.unique(low >> 16, return_index=True, return_counts=True)
-        parts = [_packed(low[start : start + count] & 0xFFFF) for start, count in zip(starts, counts, strict=True)]
-        head = struct.pack("<III", high, _NO_RUNS, len(keys))
+        packed = [_packed(low[start : start + count] & 0xFFFF) for start, count in zip(starts, counts, strict=True)]
+        parts, flags = [part for part, _ in packed], [is_runs for _, is_runs in packed]
+        head = struct.pack("<II", _NO_RUNS, len(keys))
+        if any(flags):
+            head = struct.pack("<I", _RUNS | (len(keys) - 1) << 16) + np.packbits(flags, bitorder="little").tobytes()
         heads = np.column_stack((keys, counts - 1)).astype("<u2").tobytes()
-        # Offsets count from the cookie: cookie and number, the heads and the offsets themselves come first.
-        sizes = np.cumsum([8 + 8 * len(keys), *map(len, parts[:-1])]).astype("<u4").tobytes()
-        buckets.append(b"".join((head, heads, sizes, *parts)))
+        offsets = b""
+        if not any(flags) or len(keys) >= _OFFSETS_FROM:
+            # Offsets count from the cookie: the heads and the offsets themselves come first.
+            first = len(head) + len(heads) + 4 * len(keys)
+            offsets = np.cumsum([first, *map(len, parts[:-1])]).astype("<u4").tobytes()
+        buckets.append(b"".join((struct.pack("<I", high), head, heads, offsets, *parts)))
     return base64.b64encode(struct.pack("<Q", len(buckets)) + b"".join(buckets)).decode()
 
 
-def _packed(values: Rows) -> bytes:
+def _packed(values: Rows) -> tuple[bytes, bool]:
+    """Returns the data of a container, and whether they are runs, which it has where they are shorter (runOptimize)."""
+    breaks = np.flatnonzero(np.diff(values) != 1)
+    starts, ends = values[np.r_[0, breaks + 1]], values[np.r_[breaks, len(values) - 1]]
+    if 2 + 4 * len(starts) < min(2 * len(values), _BITS // 8):
+        runs = np.column_stack((starts, ends - starts)).astype("<u2")
+        return struct.pack("<H", len(starts)) + runs.tobytes(), True
     if len(values) <= _MOST_IN_ARRAY:
-        return values.astype("<u2").tobytes()
+        return values.astype("<u2").tobytes(), False
     bits = np.zeros(_BITS, np.uint8)
     bits[values] = 1
-    return np.packbits(bits, bitorder="little").tobytes()
+    return np.packbits(bits, bitorder="little").tobytes(), False
 
 
 def _corrupt(what: object, path: str) -> CorruptFileError:

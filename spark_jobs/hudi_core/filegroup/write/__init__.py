@@ -10,6 +10,7 @@
   server's list of markers is read.
 - ``base_file_writer``: a new base file: the bloom filter and the key range in its footer; in which order keys compare.
 - ``log_copy``: a log file of copied records and deletes; when a block is full; the order of records with positions.
+- ``delete_entries``: which ordering values the deletes in a log file have; which marked rows stay rows.
 - ``rollback_files``: which files of a plan a rollback may delete; the log file of its command block, also when the
   rollback is run again; log files without a byte.
 

@@ -10,15 +10,17 @@
 - ``shard_files``: how the rows of a shard become files; which rows are not written.
 - ``plan``: which tables a write refuses; which small file groups are filled; which commits and plans stop the commit.
 - ``tag``: in which file group a key is; which of the rows with one key stays.
-- ``places``: to which of its key's places a row goes; which rows leave a partition for another.
+- ``places``: to which of its key's places a row goes, and which rows of base files have the key; which rows leave a
+  partition for another.
 - ``log_keys``: which log files may have keys that no base file has.
 - ``route``: which shard writes a row; which new rows a small file group takes.
 - ``upsert``: how a file group gets its next base file.
-- ``append``: what a log file of a write has in it, and how it is named.
+- ``append``: what a log file of a write has in it, in which order and format, and how it is named.
 - ``job``: what comes before the instant is inflight; what the inflight file says; what must hold at the commit.
 - ``proof``: how it is shown that each row was written once.
 - ``new_rows``: how large the new files become, also those of buckets; which steps of an exchange write them.
 
 Elsewhere: ``services/source`` reads the rows, makes their keys and counts them; ``services/rewriting/new_file_groups``
-says when a new file is full; ``services/overwrite`` what an overwrite replaces.
+says when a new file is full, ``filegroup/write/delete_entries`` which deletes log files get; ``services/overwrite``
+what an overwrite replaces.
 """

@@ -1,40 +1,56 @@
-"""Appends rows to the log files of a file group: updates as an Avro data block, deletes by key as a delete block
+"""Appends rows to the log files of a file group, as data blocks, and deletes as a delete block behind them
 (HoodieAppendHandle). Readers and compactions merge them by the table's rules.
 
-Rows that are marked as deleted stay rows, with their ordering values: a merge takes them for deletes. Memory: a data
-block of BLOCK_BYTES, twice, and a delete block with keys of as many bytes, three times.
+Rows that are marked as deleted become delete entries. Where all records of a block have a position in the base file,
+the block names the positions, and its records are in their order (HoodieLogBlock.addRecordPositionsIfRequired).
+
+Memory: the rows of a data block of BLOCK_BYTES, and twice their records; the entries of a delete block with keys of as
+many bytes, three times.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 import time
 from types import TracebackType
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.encode import encode_records
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
-from hudi_core.codec.log.delete_columns import encode_natural_deletes
+from hudi_core.codec.log.positions import encode_positions
+from hudi_core.codec.parquet.statistics import SPARK_VERSION, proleptic_version
+from hudi_core.codec.parquet.writer import BaseFileWriter
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.filegroup.merge.record_keys import delete_flags
 from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.write.base_file_writer import parquet_style
+from hudi_core.filegroup.write.delete_entries import DeleteEntries
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
-from hudi_core.model.names import FILE_NAME, LogFileName, WriteToken, parse_data_file
+from hudi_core.model.names import FILE_NAME, RECORD_KEY, LogFileName, WriteToken, parse_base_file, parse_data_file
 from hudi_core.model.partition import join
-from hudi_core.services.rewriting.new_file_groups import NewFile, NewFiles, statistics_of
+from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, NewFile, NewFiles, statistics_of
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.transaction.reconcile import OWN_ATTEMPTS
 from hudi_core.view.file_group import FileSlice
 
 BLOCK_BYTES: Final = 64 << 20
-"""A block is written when its records, or the keys of its deletes, have this many bytes. Hudi cuts at 256 MiB."""
+"""A block is written when its rows, or the entries of its deletes, have this many bytes. Hudi cuts at 256 MiB."""
 _HEAD: Final = struct.Struct(">ii")
 _VERSION: Final = 3
+_NONE: Final = -1
+"""Stands for the position of a row that has none."""
+
+Positions = NDArray[np.int64]
 
 
 class LogAppend:
@@ -67,10 +83,10 @@ class LogAppend:
         self._marker = create_marker(storage, files.instant, partition, str(self.name), kind)
         check_attempt(storage, files.instant, self._epoch, self._marker, closed=False)
         self._file = storage.open_output(self.path)
-        self._waiting: list[bytes] = []
-        self._waiting_rows = self._waiting_bytes = 0
-        self._deleted: list[pa.Array] = []
-        self._deleted_bytes = 0
+        self._waiting: list[pa.RecordBatch] = []
+        self._positions: list[Positions] = []
+        self._waiting_bytes = 0
+        self._entries = DeleteEntries(policy, files.schema, partition, path=self.path)
 
     def _next_name(self, token: WriteToken) -> LogFileName:
         file_id, partition = self._old.file_group.file_id, self._old.file_group.partition
@@ -84,51 +100,88 @@ class LogAppend:
         ]
         return LogFileName(file_id, self._base_instant, max(versions, default=0) + 1, token)
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Appends rows with the meta columns but `_hoodie_file_name`. Raises FormatError for a value that the table's
-        schema does not hold.
+    def write(self, rows: pa.RecordBatch, positions: pa.Array | None = None) -> None:
+        """Appends rows with the meta columns but `_hoodie_file_name`: each once for each of its `positions`
+        (places.POSITION), or once. Raises FormatError for a value that the table's schema does not hold.
         """
-        flagged = int(delete_flags(rows, self._policy).sum())
-        self.updates += rows.num_rows - flagged
-        self.deletes += flagged
-        columns = list(rows.columns)
-        names = [field["name"] for field in self._schema["fields"]]
-        file_id = pa.repeat(pa.scalar(self._old.file_group.file_id), rows.num_rows)
-        columns.insert(names.index(FILE_NAME), file_id)
-        data = encode_records(pa.RecordBatch.from_arrays(columns, names=names), self._schema, path=self.path)
-        self._waiting.append(data)
-        self._waiting_rows += rows.num_rows
-        self._waiting_bytes += len(data)
+        rows, places = _at_positions(rows, positions)
+        marked = np.flatnonzero(delete_flags(rows, self._policy))
+        self.updates += rows.num_rows - len(marked)
+        self.deletes += len(marked)
+        if len(marked):
+            added = self._entries.add_rows(rows.take(pa.array(marked)), places[marked])
+            stays = np.ones(rows.num_rows, np.bool_)
+            stays[marked[added]] = False
+            rows, places = rows.filter(pa.array(stays)), places[stays]
+        self._waiting.append(rows)
+        self._positions.append(places)
+        self._waiting_bytes += rows.nbytes
         if self._waiting_bytes >= BLOCK_BYTES:
             self._flush()
+        self._flush_deletes(BLOCK_BYTES)
 
-    def delete(self, keys: pa.Array) -> None:
-        """Appends deletes of the rows of these keys, whatever their ordering values are."""
-        self.deletes += len(keys)
-        self._deleted.append(pa.concat_arrays([keys, keys.slice(0, 0)]))  # a copy: `keys` holds whole rows in memory
-        self._deleted_bytes += keys.nbytes
-        if self._deleted_bytes >= BLOCK_BYTES:
-            self._flush_deletes()
+    def delete(self, keys: pa.Array, positions: pa.Array | None = None) -> None:
+        """Deletes the rows of these keys whatever their ordering values are."""
+        rows, places = _at_positions(pa.RecordBatch.from_arrays([keys], names=[RECORD_KEY]), positions)
+        self._entries.add_keys(rows.column(0), places)
+        self.deletes += rows.num_rows
+        self._flush_deletes(BLOCK_BYTES)
 
-    def _flush_deletes(self) -> None:
-        if self._deleted:
-            keys = pa.concat_arrays(self._deleted).cast(pa.binary())
-            self._write(BlockType.DELETE, encode_natural_deletes(keys, self._old.file_group.partition))
-        self._deleted, self._deleted_bytes = [], 0
+    def _flush_deletes(self, full: int) -> None:
+        """Writes a delete block where its entries have `full` bytes."""
+        if self._entries.count and self._entries.nbytes >= full:
+            order, headers = self._placed(self._entries.positions)
+            self._write(BlockType.DELETE, self._entries.take(order), headers)
 
     def _flush(self) -> None:
-        if self._waiting:
-            self._write(BlockType.AVRO_DATA, b"".join((_HEAD.pack(_VERSION, self._waiting_rows), *self._waiting)))
-        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+        rows, positions = pa.Table.from_batches(self._waiting), np.concatenate(self._positions)
+        self._waiting, self._positions, self._waiting_bytes = [], [], 0
+        order, headers = self._placed(positions)
+        if order is not None:
+            rows = rows.take(pa.array(order))
+        names = [field["name"] for field in self._schema["fields"]]
+        name = self._old.file_group.file_id if self._files.has_meta else None
+        file_id = pa.repeat(pa.scalar(name, pa.string()), rows.num_rows)
+        rows = rows.add_column(names.index(FILE_NAME), FILE_NAME, file_id)
+        if self._files.config.log_block_format == "PARQUET":
+            self._write(BlockType.PARQUET_DATA, self._parquet(rows), headers)
+            return
+        data = (encode_records(batch, self._schema, path=self.path) for batch in rows.to_batches())
+        self._write(BlockType.AVRO_DATA, b"".join((_HEAD.pack(_VERSION, rows.num_rows), *data)), headers)
 
-    def _write(self, kind: BlockType, content: bytes) -> None:
-        headers = {HeaderKey.INSTANT_TIME: self._files.instant, HeaderKey.SCHEMA: self._schema_text}
-        self._file.write(encode_block(kind, headers, content))
+    def _parquet(self, rows: pa.Table) -> bytes:
+        """Returns a Parquet file of the rows, as base files are written, but without record keys in its footer."""
+        config, content = self._files.config, io.BytesIO()
+        style = parquet_style(config, config.parquet_codec or DEFAULT_CODEC)
+        writer = BaseFileWriter(content, arrow_schema(self._schema, path=self.path), path=self.path, style=style)
+        writer.write(rows)
+        version = proleptic_version([])
+        calendar = {} if version is None else {SPARK_VERSION: version}
+        writer.close({**calendar, "parquet.avro.schema": self._schema_text, "writer.model.name": "avro"})
+        return content.getvalue()
+
+    def _placed(self, positions: Positions) -> tuple[Positions | None, dict[HeaderKey, str]]:
+        """Returns the order of records by their positions, and the headers that name these; none where a record has no
+        position.
+        """
+        base = self._old.base_file
+        if base is None or (positions == _NONE).any():
+            return None, {}
+        order = np.argsort(positions, kind="stable")
+        return order, {
+            HeaderKey.RECORD_POSITIONS: encode_positions(positions[order]),
+            HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: parse_base_file(base.name).instant,
+        }
+
+    def _write(self, kind: BlockType, content: bytes, more: dict[HeaderKey, str]) -> None:
+        headers = {HeaderKey.INSTANT_TIME: self._files.instant, HeaderKey.SCHEMA: self._schema_text, **more}
+        self._file.write(encode_block(kind, headers, content, hudi_1_headers=bool(more)))
 
     def close(self) -> NewFile:
         """Completes the file."""
-        self._flush()
-        self._flush_deletes()
+        if any(batch.num_rows for batch in self._waiting):
+            self._flush()
+        self._flush_deletes(0)
         size = self._file.tell()
         self._file.close()
         check_attempt(self._storage, self._files.instant, self._epoch, self._marker, closed=True)
@@ -168,3 +221,14 @@ class LogAppend:
             log_files=(*(earlier if is_first else ()), str(self.name)),
             extra={"numUpdates": 0, "totalLogReadTimeMs": 0} if self._files.as_hudi_1 else {},
         )
+
+
+def _at_positions(rows: pa.RecordBatch, positions: pa.Array | None) -> tuple[pa.RecordBatch, Positions]:
+    """Returns the rows, each once for each of its positions, or once where it has none, with these positions."""
+    if positions is None:
+        return rows, np.full(rows.num_rows, _NONE)
+    counts = pc.fill_null(pc.list_value_length(positions), 0).to_numpy()
+    times = np.maximum(counts, 1)
+    places = np.full(times.sum(), _NONE)
+    places[np.repeat(counts > 0, times)] = positions.flatten().to_numpy()
+    return rows if (times == 1).all() else rows.take(pa.array(np.repeat(np.arange(rows.num_rows), times))), places

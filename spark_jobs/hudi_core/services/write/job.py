@@ -278,6 +278,7 @@ class WriteJob(RewriteJob[WritePlan]):
                     wanted=wanted.get(item.file_group.partition),
                     logged=number in plan.logged,
                     reader=reader if number in is_read else "",
+                    positions=plan.positions,
                 )
                 for number, item in slices.items()
             ),
@@ -285,7 +286,9 @@ class WriteJob(RewriteJob[WritePlan]):
         partitions = tuple(item.file_group.partition for item in plan.slices)
         is_delete = self.operation == Operation.DELETE
         refuses = not is_delete and merges_fields(MergePolicy.for_table(context.config, context.options))
-        target = TagTarget(uri, options, self._staged, rows.rows, partitions, plan.buckets, is_delete, refuses)
+        target = TagTarget(
+            uri, options, self._staged, rows.rows, partitions, plan.buckets, is_delete, refuses, plan.positions
+        )
         tagged = self.run.engine.exchange(
             produce_keys, units, partial(tag_shard, target), shards=shards, run_epoch=held.epoch
         )

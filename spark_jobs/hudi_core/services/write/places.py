@@ -4,6 +4,9 @@ With an index of the whole table another partition may have a row's key. Then th
 own partition (HoodieIndexUtils.tagGlobalLocationBackToRecords and mergeForPartitionUpdatesIfNeeded): its old file group
 gets a delete, and the row is new. It stays where it would not win over the stored row, and where it is a delete. A base
 file may still have a key that log files deleted: a row that went there, too, would be there twice.
+
+A place may know its positions: the numbers of the base file's rows that have the key. It has none where log files alone
+have the key. A base file may have a key several times: a log block then has a record for each, as in Hudi.
 """
 
 from __future__ import annotations
@@ -32,7 +35,11 @@ ORDER: Final = "_airflow_hudi_order"
 """The column with what ordering_keys makes, or HERE; null for a key whose row log files may have deleted."""
 HERE: Final = b"\x01"
 """Says that the row is there, where ordering values do not matter."""
+POSITION: Final = "_airflow_hudi_position"
+"""The column with the number of a key's row in its base file. That of rows has all of them, in lists (POSITIONS)."""
+POSITIONS: Final = pa.list_(pa.int64())
 TABLE_KEYS: Final = pa.schema([(RECORD_KEY, pa.string()), (GROUP, pa.int32()), (ORDER, pa.binary())])
+KEYS_AT_POSITIONS: Final = TABLE_KEYS.append(pa.field(POSITION, pa.int64()))
 _BETWEEN: Final = pa.scalar("\x00", pa.large_string())
 """Stands between partition path and key: no path has it."""
 
@@ -40,20 +47,22 @@ _BETWEEN: Final = pa.scalar("\x00", pa.large_string())
 @dataclass(frozen=True, slots=True)
 class Placed:
     """Places of rows of a table, one or several a row: the numbers of the `rows`, their file `groups` (or NEW), the
-    `paths` of their partitions, and whether the row `leaves` that place.
+    `paths` of their partitions, whether the row `leaves` that place, and its `positions` where they are asked for.
     """
 
     rows: NDArray[np.int64]
     groups: NDArray[np.int32]
     paths: pa.Array
     leaves: NDArray[np.bool_]
+    positions: pa.Array | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
     """The file groups of keys. `keys` are those of the table, or partition paths with keys, each once. Those of the key
-    i are the `groups` from `starts[i]` to `starts[i + 1]`, each with its greatest of `orders`. `paths` are the
-    partitions of all file groups, by number. With an `ordering` a stored row may win over one that comes.
+    i are the `groups` from `starts[i]` to `starts[i + 1]`, each with its greatest of `orders`, and its `positions`,
+    ascending, where they are asked for. `paths` are the partitions of all file groups, by number. With an `ordering` a
+    stored row may win over one that comes.
     """
 
     keys: pa.Array
@@ -63,17 +72,23 @@ class Places:
     paths: pa.Array
     scope: KeyScope
     ordering: Ordering | None
+    positions: pa.ListArray | None = None
 
     @staticmethod
     def of(
-        batches: Sequence[pa.RecordBatch], partitions: Sequence[str], scope: KeyScope, ordering: Ordering | None
+        batches: Sequence[pa.RecordBatch],
+        partitions: Sequence[str],
+        scope: KeyScope,
+        ordering: Ordering | None,
+        *,
+        schema: pa.Schema = TABLE_KEYS,
     ) -> Places:
-        """`batches` have the columns TABLE_KEYS."""
+        """`batches` have the columns of `schema`: TABLE_KEYS or KEYS_AT_POSITIONS."""
         paths = pa.array(partitions, pa.string())
-        rows = pa.Table.from_batches(batches, TABLE_KEYS).combine_chunks()
-        keys, groups, orders = (column.combine_chunks() for column in rows.columns)
+        rows = pa.Table.from_batches(batches, schema).combine_chunks()
+        keys, groups, orders = (rows.column(name).combine_chunks() for name in TABLE_KEYS.names)
         encoded = _named(paths.take(groups), keys, scope).dictionary_encode()
-        pairs = encoded.indices.to_numpy().astype(np.int64) * max(1, len(paths)) + groups.to_numpy()
+        of_keys = pairs = encoded.indices.to_numpy().astype(np.int64) * max(1, len(paths)) + groups.to_numpy()
         if orders.null_count < len(orders):
             table = pa.table({"pair": pairs, "order": orders.fill_null(b"")})
             order = pc.sort_indices(table, [("pair", "ascending"), ("order", "ascending")]).to_numpy()
@@ -84,7 +99,10 @@ class Places:
         pairs, last = pairs[ends], order[ends]
         starts = np.searchsorted(pairs // max(1, len(paths)), np.arange(len(encoded.dictionary) + 1))
         numbers = (pairs % max(1, len(paths))).astype(np.int32)
-        return Places(encoded.dictionary, numbers, starts, orders.take(pa.array(last)), paths, scope, ordering)
+        orders, positions = orders.take(pa.array(last)), None
+        if POSITION in schema.names:
+            positions = _positions(rows.column(POSITION).combine_chunks(), np.searchsorted(pairs, of_keys), len(pairs))
+        return Places(encoded.dictionary, numbers, starts, orders, paths, scope, ordering, positions)
 
     def of_rows(self, table: pa.Table, is_delete: NDArray[np.bool_]) -> Placed:
         """Returns the places of the rows; `is_delete` says which are deletes. A row has as many places as its key, or a
@@ -96,8 +114,9 @@ class Places:
         groups = np.full(len(rows), NEW, np.int32)
         groups[is_known] = self.groups[pairs[is_known]]
         own = paths.take(pa.array(rows))
+        positions = None if self.positions is None else self.positions.take(pa.array(pairs, mask=~is_known))
         if not self.scope.is_global:
-            return Placed(rows, groups, own, np.zeros(len(rows), np.bool_))
+            return Placed(rows, groups, own, np.zeros(len(rows), np.bool_), positions)
         old = self.paths.take(pa.array(groups, mask=~is_known))
         orders = self.orders.take(pa.array(pairs, mask=~is_known))
         is_here = as_mask(orders.is_valid())
@@ -113,11 +132,14 @@ class Places:
         stays = np.zeros(table.num_rows, np.bool_)
         stays[rows[kept][~leaves[kept]]] = True
         new = np.flatnonzero(~stays)
+        if positions is not None:
+            positions = pa.concat_arrays([positions.take(pa.array(kept)), pa.nulls(len(new), POSITIONS)])
         return Placed(
             np.r_[rows[kept], new],
             np.r_[groups[kept], np.full(len(new), NEW, np.int32)],
             pa.concat_arrays([old.take(pa.array(kept)), paths.take(pa.array(new))]),
             np.r_[leaves[kept], np.zeros(len(new), np.bool_)],
+            positions,
         )
 
     def _pairs(self, named: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -134,6 +156,15 @@ class Places:
         has_group = is_known[rows]
         pairs[has_group] = self.starts[codes[rows[has_group]]] + within[has_group]
         return rows, pairs
+
+
+def _positions(positions: pa.Array, places: NDArray[np.int64], count: int) -> pa.ListArray:
+    """Returns the positions of each of `count` places, from the positions of keys (or null) and the keys' places."""
+    is_known = as_mask(positions.is_valid())
+    rows, places = positions.drop_null().to_numpy(), places[is_known]
+    order = np.lexsort((rows, places))
+    ends = np.r_[0, np.cumsum(np.bincount(places, minlength=count))]
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(rows[order]))
 
 
 def _any_of_row(rows: NDArray[np.int64], marks: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:

@@ -15,8 +15,10 @@ from hudi_core.config.rows_config import (
     COMBINE_UPSERTS,
     DUPLICATE_INSERTS,
     INDEX_TYPE,
+    LOG_BLOCK_FORMAT,
     NUM_BUCKETS,
     SMALL_FILE_BYTES,
+    WRITE_RECORD_POSITIONS,
 )
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.errors import ConflictError, FormatError, UnsupportedError
@@ -35,7 +37,7 @@ from hudi_core.services.rewriting.checks import (
     check_table,
 )
 from hudi_core.services.source.files import CountedRows, Needs
-from hudi_core.services.source.key_scope import INDEX_TYPES, index_type
+from hudi_core.services.source.key_scope import INDEX_TYPES, KNOW_POSITIONS, KeyScope, index_type
 from hudi_core.services.write.checks import check_buckets_of, check_not_nested, check_rings
 from hudi_core.services.write.log_keys import slices_with_own_keys_in_logs
 from hudi_core.services.write.row_shards import Spread, spread_of
@@ -99,7 +101,7 @@ class WritePlan:
     each slice: that of its pending compaction, or the instant of the slice. `logged` are the numbers of the slices
     whose log files may have keys of their own (log_keys.py). `known` are the commits that the table had.
     `new_partitions` are those that it does not have yet. `rings` are the buckets of partitions by consistent hashing,
-    without those that have none yet.
+    without those that have none yet. With `positions` log blocks name the rows of base files.
     """
 
     partitions: tuple[str, ...]
@@ -110,6 +112,7 @@ class WritePlan:
     known: frozenset[str] = frozenset()
     buckets: Mapping[str, int] | None = None
     rings: Mapping[str, Ring] = field(default_factory=dict)
+    positions: bool = False
 
 
 def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePlan:
@@ -144,16 +147,17 @@ def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePl
     else:
         is_bulk = work.operation == Operation.BULK_INSERT
         found = [item for item in slices if item.base_file is not None and not is_bulk]
-    looks_in_logs = buckets is None and work.operation in TAGGING
+    by_keys = buckets is None and work.operation in TAGGING
     return WritePlan(
         partitions,
         tuple(found),
         tuple(view.pending.compaction_of(item.file_group) or item.base_instant for item in found),
-        slices_with_own_keys_in_logs(context, timeline, found) if looks_in_logs else frozenset(),
+        slices_with_own_keys_in_logs(context, timeline, found) if by_keys else frozenset(),
         frozenset(partitions) - known,
         timeline.commits().requested_times,
         None if buckets is None else _places(found, buckets),
         rings,
+        by_keys and _names_positions(context),
     )
 
 
@@ -183,6 +187,9 @@ def _check_supported(context: TableContext, work: Work) -> None:
     if changes_groups and _CHANGE_LOGS.read(config.raw):
         message = f"{work.operation} into a table with change logs ({_CHANGE_LOGS.name})"
         raise UnsupportedError(message, path=path, remedy=_BY_HUDI)
+    if changes_groups and config.is_merge_on_read and LOG_BLOCK_FORMAT.read(context.options) == "HFILE":
+        message = f"{work.operation} with {LOG_BLOCK_FORMAT.name}=hfile"
+        raise UnsupportedError(message, path=path, remedy=f"use avro or parquet, or {_BY_HUDI}")
     if work.operation not in TAGGING:
         return
     if index not in INDEX_TYPES:
@@ -190,6 +197,14 @@ def _check_supported(context: TableContext, work: Work) -> None:
         raise UnsupportedError(message, path=path, remedy=f"use one of {', '.join(sorted(INDEX_TYPES))}, or {_BY_HUDI}")
     if not COMBINE_UPSERTS.read(context.options):
         raise UnsupportedError(f"{work.operation} with {COMBINE_UPSERTS.name}=false", path=path, remedy=_BY_HUDI)
+
+
+def _names_positions(context: TableContext) -> bool:
+    """Whether log blocks name the rows of base files that their records change (HoodieAppendHandle)."""
+    options = context.options
+    knows = index_type(options) in KNOW_POSITIONS and not KeyScope.of(options).moves
+    has_blocks = context.config.is_merge_on_read and context.config.features.hudi_1_log_headers
+    return has_blocks and knows and WRITE_RECORD_POSITIONS.read(options)
 
 
 def merges_fields(policy: MergePolicy) -> bool:
@@ -202,13 +217,14 @@ class Routes:
     """Where rows go. The shard i writes the file group `touched[i]`, a number of WritePlan.slices. Later shards write
     new files by `spread`. `small` are the shares that file groups take of a partition's new rows: with each its number,
     and the part of FRACTIONS where its share ends. In a merge-on-read table `appended` are the file groups whose rows
-    go to log files; the others are merged.
+    go to log files, with their `positions` (places.POSITION) where these are known; the others are merged.
     """
 
     touched: tuple[int, ...]
     spread: Spread
     appended: frozenset[int] = frozenset()
     small: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    positions: bool = False
 
     @property
     def shards(self) -> int:
@@ -233,7 +249,7 @@ def routes_of(
         replace(rows, by_partition={name: max(1, count) for name, count in left.items()}, row_bytes=row_bytes),
         MAX_FILE_BYTES.read(context.options),
     )
-    return Routes(tuple(sorted(touched)), spread, frozenset(appended), small)
+    return Routes(tuple(sorted(touched)), spread, frozenset(appended), small, plan.positions)
 
 
 def _end(shares: Sequence[tuple[int, int]]) -> int:

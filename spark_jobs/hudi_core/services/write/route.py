@@ -19,7 +19,7 @@ from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import check_file_name, join
 from hudi_core.services.source.files import SourcePart, SourceRows
-from hudi_core.services.write.places import GROUP, LEAVES, NEW
+from hudi_core.services.write.places import GROUP, LEAVES, NEW, POSITION
 from hudi_core.services.write.plan import FRACTIONS, Routes
 from hudi_core.services.write.row_shards import RowsUnit, Spread, keyed_rows, shards_of
 from hudi_core.storage.arrow_store import open_data_storage
@@ -92,11 +92,13 @@ def _pieces(rows: pa.Table, routes: Routes, piece_bytes: int) -> Iterator[tuple[
     changes = (np.diff(sorted_shards) != 0) | (np.diff(codes) != 0) | (leaves[1:] != leaves[:-1])
     starts = np.r_[0, np.flatnonzero(changes) + 1]
     rows = rows.drop_columns([_SHARD, PARTITION_PATH, LEAVES])
+    bare = rows.drop_columns([POSITION]) if routes.positions else rows
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(codes)], strict=True):
         shard, key = int(sorted_shards[start]), paths.dictionary[codes[start]].as_py().encode()
         key = LEAVING if leaves[start] else key
+        sent = rows if shard < len(routes.touched) and routes.touched[shard] in routes.appended else bare
         for at in range(start, end, step):
-            yield shard, key, rows.slice(at, min(step, end - at))
+            yield shard, key, sent.slice(at, min(step, end - at))
 
 
 def _small_groups(rows: pa.Table, paths: pa.Array, routes: Routes) -> NDArray[np.int32]:

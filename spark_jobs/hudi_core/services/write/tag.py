@@ -40,7 +40,18 @@ from hudi_core.model.partition import join
 from hudi_core.services.rewriting.sort_order import SORT_KEY, merged_pieces
 from hudi_core.services.source.files import SourcePart, SourceRows
 from hudi_core.services.write.log_keys import rows_of_slice
-from hudi_core.services.write.places import GROUP, HERE, LEAVES, NEW, TABLE_KEYS, Placed, Places
+from hudi_core.services.write.places import (
+    GROUP,
+    HERE,
+    KEYS_AT_POSITIONS,
+    LEAVES,
+    NEW,
+    POSITION,
+    POSITIONS,
+    TABLE_KEYS,
+    Placed,
+    Places,
+)
 from hudi_core.services.write.row_shards import RowsUnit, Spread, newest, ordered_rows, ordering_keys
 from hudi_core.services.write.shard_files import keyed_schema
 from hudi_core.storage.arrow_store import open_data_storage
@@ -57,7 +68,7 @@ _MOST_KEY_BYTES: Final = (1 << 31) - 1
 class KeysUnit:
     """A `part` of the source, or the `file_slice` of the file group `number`. Of a slice only the keys `wanted`
     count; all where it is None. With a `reader` (log_keys.rows_of_slice) the slice is read with its log files, which
-    may have keys of their own where it is `logged`.
+    may have keys of their own where it is `logged`. With `positions` keys have their positions in the base file.
     """
 
     rows: SourceRows
@@ -71,7 +82,13 @@ class KeysUnit:
     wanted: tuple[str, ...] | None = None
     logged: bool = False
     reader: str = ""
+    positions: bool = False
     rows_per_batch = PIECES_PER_BATCH
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of keys."""
+        return KEYS_AT_POSITIONS if self.positions else TABLE_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +108,8 @@ class TagTarget:
     """Whether rows with new keys are dropped, as a delete does."""
     merges_fields: bool = False
     """Whether rows are merged field by field: two rows with one key, and rows that move, are refused."""
+    positions: bool = False
+    """Whether rows get the positions of their keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +144,18 @@ def produce_keys(unit: KeysUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatc
 
 def _table_pieces(unit: KeysUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
     wanted = None if unit.wanted is None else pa.array(unit.wanted, pa.string())
-    for keys, orders in _table_keys(unit, wanted):
+    for keys, orders, positions in _table_keys(unit, wanted):
         groups = pa.array(np.full(len(keys), unit.number, np.int32))
-        rows = pa.Table.from_arrays([keys, groups, orders], schema=TABLE_KEYS)
+        columns = [keys, groups, orders, positions][: len(unit.schema)]
+        rows = pa.Table.from_arrays(columns, schema=unit.schema)
         if wanted is not None:
             rows = rows.filter(pc.is_in(keys, value_set=wanted)).combine_chunks()
         for shard, part in _by_shard(rows, group_indexes(rows.column(0).combine_chunks(), unit.shards)):
             yield shard, _OF_TABLE, part
 
 
-def _table_keys(unit: KeysUnit, wanted: pa.Array | None) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """Yields record keys with places.ORDER."""
+def _table_keys(unit: KeysUnit, wanted: pa.Array | None) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
+    """Yields record keys with places.ORDER and places.POSITION."""
     file_slice, is_global = unit.file_slice, unit.rows.scope.is_global
     base = None if file_slice is None else file_slice.base_file
     if file_slice is None or base is None:
@@ -146,15 +166,26 @@ def _table_keys(unit: KeysUnit, wanted: pa.Array | None) -> Iterator[tuple[pa.Ar
         is_needed = row_groups != []
         if is_needed and (ordering is None or file_slice.log_files):
             is_here = pa.scalar(None if file_slice.log_files or not is_global else HERE, pa.binary())
+            positions = _positions(file, row_groups)
             for batch in file.batches(list(unit.key_fields), _KEYS_AT_ONCE, row_groups):
                 keys = record_keys(batch, unit.key_fields, path=base.path)
-                yield keys, pa.repeat(is_here, len(keys))
+                yield keys, pa.repeat(is_here, len(keys)), pa.array(positions[: len(keys)])
+                positions = positions[len(keys) :]
     if not unit.reader or not (is_needed or unit.logged):
         return
     columns = [] if ordering is None else [column.name for column in ordering.columns]
     for batch in rows_of_slice(storage, unit.reader, file_slice, [*unit.key_fields, *columns]):
         keys = record_keys(batch, unit.key_fields, path=base.path)
-        yield keys, pa.repeat(HERE, len(keys)) if ordering is None else ordering_keys(batch, keys, ordering)
+        orders = pa.repeat(HERE, len(keys)) if ordering is None else ordering_keys(batch, keys, ordering)
+        yield keys, orders, pa.nulls(len(keys), pa.int64())
+
+
+def _positions(file: ParquetBaseFile, row_groups: Sequence[int] | None) -> NDArray[np.int64]:
+    """Returns the numbers of the rows of row groups, of all where None."""
+    counts = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+    ends = np.r_[0, np.cumsum(counts)].astype(np.int64)
+    chosen = range(len(counts)) if row_groups is None else row_groups
+    return np.concatenate([np.arange(ends[at], ends[at + 1]) for at in chosen] or [ends[:0]])
 
 
 def ordering_of(rows: SourceRows) -> Ordering | None:
@@ -238,6 +269,8 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
         rows = newest(rows, drop, of_table=target.rows.scope.is_global) if target.rows.combines else rows
         storage, written, absent = open_data_storage(target.uri, target.storage_options), 0, 0
         tagged = schema.append(pa.field(GROUP, pa.int32())).append(pa.field(LEAVES, pa.bool_()))
+        if target.positions:
+            tagged = tagged.append(pa.field(POSITION, POSITIONS))
         with (
             storage.open_output(join(target.folder, name)) as file,
             pa.ipc.new_stream(file, tagged, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream,
@@ -256,6 +289,8 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
                 absent += int((~keeps).sum())
                 written += kept.num_rows
                 columns = [paths, *kept.columns[1:], pa.array(groups[keeps]), marks]
+                if placed.positions is not None:
+                    columns.append(placed.positions.filter(pa.array(keeps)))
                 stream.write_table(pa.Table.from_arrays(columns, schema=tagged))
         return Tagged(
             name if written else "",
@@ -314,15 +349,16 @@ def _split(target: TagTarget, batches: Iterator[pa.RecordBatch]) -> tuple[Places
     """Reads the keys of the table, which come first, and returns them with the pieces of the source."""
     keys: list[pa.RecordBatch] = []
     scope, ordering = target.rows.scope, ordering_of(target.rows)
+    schema = KEYS_AT_POSITIONS if target.positions else TABLE_KEYS
     for batch in batches:
         firsts = batch.column(0)
         of_table = pc.starts_with(firsts, pattern=_OF_TABLE)
         count = pc.sum(of_table).as_py() or 0
-        keys += [pa.ipc.read_record_batch(piece.as_buffer(), TABLE_KEYS) for piece in batch.column(1)[:count]]
+        keys += [pa.ipc.read_record_batch(piece.as_buffer(), schema) for piece in batch.column(1)[:count]]
         if count < batch.num_rows:
             rest = chain([batch.slice(count)], batches)
-            return Places.of(keys, target.partitions, scope, ordering), map(_without_prefix, rest)
-    return Places.of(keys, target.partitions, scope, ordering), iter(())
+            return Places.of(keys, target.partitions, scope, ordering, schema=schema), map(_without_prefix, rest)
+    return Places.of(keys, target.partitions, scope, ordering, schema=schema), iter(())
 
 
 def _without_prefix(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ from hudi_core.model.partition import check_partition
 from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter, NewFile
 from hudi_core.services.rewriting.slice_rows import SliceRows, SliceTarget
 from hudi_core.services.source.files import SourceRows
+from hudi_core.services.write.places import POSITION, POSITIONS
 from hudi_core.services.write.plan import TAGGING, Routes
 from hudi_core.services.write.route import LEAVING
 from hudi_core.services.write.shard_files import (
@@ -146,8 +147,8 @@ def _write_group(
         incoming = _Incoming(target, partition, schema, attempt)
         if target.operation not in TAGGING:
             SliceRows(of_group, planned, schema, base, None, _NO_LOGS, 0, 0, compacts=False).append_to(writer)
-            for rows, _ in incoming.batches(batches):
-                writer.write(rows)
+            for piece in incoming.batches(batches):
+                writer.write(piece.rows)
             counts = GroupRows(base.num_rows, incoming.count, inserted=incoming.count)
         else:
             merge = _merge(target, incoming.batches(batches), schema, base.path, stack)
@@ -181,31 +182,31 @@ def _append(
 
     storage = open_data_storage(target.new.uri, target.new.storage_options)
     files, partition = target.new.files, item.file_group.partition
-    incoming = _Incoming(target, partition, rows_schema(files.schema, path=_UNIT), attempt)
-    pieces = ((rows, deletes) for rows, deletes in incoming.batches(batches) if rows.num_rows)
+    incoming = _Incoming(target, partition, rows_schema(files.schema, path=_UNIT), attempt, target.routes.positions)
+    pieces = (piece for piece in incoming.batches(batches) if piece.rows.num_rows)
     first = next(pieces, None)
     if first is None:
         return Upserted((), GroupRows(0, 0), dict(incoming.dropped))
     with LogAppend(storage, files, item, instant, attempt, target.policy, by_name=target.by_name) as log:
-        for rows, deletes in chain([first], pieces):
+        for rows, deletes, positions in chain([first], pieces):
             if deletes:
-                log.delete(rows.column(RECORD_KEY))
+                log.delete(rows.column(RECORD_KEY), positions)
             else:
-                log.write(rows)
+                log.write(rows, positions)
         file = log.close()
     counts = GroupRows(0, incoming.count, updated=log.updates, deleted=log.deletes)
     return Upserted((file,), counts, dict(incoming.dropped))
 
 
 def _merge(
-    target: UpsertTarget, batches: Iterator[tuple[pa.RecordBatch, bool]], schema: pa.Schema, path: str, stack: ExitStack
+    target: UpsertTarget, batches: Iterator[_Piece], schema: pa.Schema, path: str, stack: ExitStack
 ) -> SliceMerge:
     """Returns the merge of a base file with rows, and with the keys of deletes, which need no order."""
     policy, budget = target.policy, target.new.files.config.memory_bytes
     ordering = Ordering.of(policy, target.new.files.schema, path=path)
     merger = LogMerger(schema, policy, ordering, budget=budget)
     stack.enter_context(closing(merger.store))
-    for rows, deletes in batches:
+    for rows, deletes, _ in batches:
         if deletes:
             none = pa.nulls(rows.num_rows, ordering.type)
             merger.add_deletes(rows.column(RECORD_KEY), np.ones(rows.num_rows, np.bool_), none, path=path)
@@ -214,23 +215,36 @@ def _merge(
     return SliceMerge(merger.finish(), policy, ordering, path=path, budget=budget)
 
 
+class _Piece(NamedTuple):
+    """Rows that come to a file group; whether only their keys count, as those of deletes; their places.POSITION."""
+
+    rows: pa.RecordBatch
+    deletes: bool
+    positions: pa.Array | None
+
+
 class _Incoming:
     """The rows that come to a file group, with meta columns of this write."""
 
-    def __init__(self, target: UpsertTarget, partition: str, schema: pa.Schema, attempt: TaskAttempt) -> None:
+    def __init__(
+        self, target: UpsertTarget, partition: str, schema: pa.Schema, attempt: TaskAttempt, positions: bool = False
+    ) -> None:
+        """`positions` says that the rows have them."""
         self.count = 0
         self.dropped: dict[str, int] = {}
         self._target = target
         self._partition = partition
         self._schema = schema
+        self._positions = positions
         self._seqno = f"{target.new.files.instant}_{attempt.partition_id}_"
 
-    def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """Yields rows, and whether only their keys count: they are deletes."""
+    def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[_Piece]:
         target = self._target
         is_delete, inserts = target.operation == Operation.DELETE, target.operation not in TAGGING
         columns = target.rows.columns if is_delete else row_columns(target.new)
         sent = piece_schema(columns)
+        if self._positions:
+            sent = sent.append(pa.field(POSITION, POSITIONS))
         for batch in batches:
             for key, piece in zip(*batch.columns, strict=True):
                 rows = pa.ipc.read_record_batch(piece.as_buffer(), sent)
@@ -240,7 +254,8 @@ class _Incoming:
                     rows = rows.filter(pa.array(~flags))
                 first, self.count = self.count, self.count + rows.num_rows
                 deletes = is_delete or key.as_py() == LEAVING
-                yield rows if deletes else self._with_meta_columns(rows, first), deletes
+                positions = rows.column(POSITION) if self._positions else None
+                yield _Piece(rows if deletes else self._with_meta_columns(rows, first), deletes, positions)
 
     def _with_meta_columns(self, rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
         files = self._target.new.files

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hudi_core.codec.log import delete_columns as module
 from hudi_core.codec.log.content import DECIMAL_SCALE, ORDERING_KINDS, DeleteRecord, OrderingValue, delete_block_data
-from hudi_core.codec.log.delete_columns import delete_columns, encode_natural_deletes
+from hudi_core.codec.log.delete_columns import delete_block, delete_columns, encode_deletes, encode_natural_deletes
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.support.delete_records import ANY, SCALAR, VALUES, encode_delete_block, of_kind, records
 
@@ -126,3 +126,40 @@ def test_the_bytes_are_those_of_real_hudi() -> None:
     """Of HoodieDeleteBlock in the metadata table, bytes that Hudi wrote."""
     found = encode_natural_deletes(pa.array([b"k0"]), "record_index")
     assert found.hex() == "000000030000001602020" + "46b300218" + b"record_index".hex() + "040000"
+
+
+COLUMNS = {
+    "boolean": pa.array([True, False]),
+    "int": pa.array([0, -70000], pa.int32()),
+    "long": pa.array([1 << 40, -1]),
+    "float": pa.array([0.5, -1.0], pa.float32()),
+    "double": pa.array([0.5, -1.0]),
+    "string": pa.array(["", "ä" * 99]),
+    "date": pa.array([0, 20000], pa.int32()).cast(pa.date32()),
+    "decimal": pa.array([decimal.Decimal("0.01"), decimal.Decimal("-12345")], pa.decimal128(30, DECIMAL_SCALE)),
+}
+
+
+def stored(kind: str, value: Any, *, several: bool) -> OrderingValue:
+    """A value as an entry has it."""
+    if kind == "decimal":
+        number = int(value.scaleb(DECIMAL_SCALE))
+        return OrderingValue(
+            kind, number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
+        )
+    return OrderingValue("local_date" if several and kind == "date" else kind, value)
+
+
+@pytest.mark.parametrize("kinds", [*((kind,) for kind in COLUMNS), ("long", "string"), (*COLUMNS,)])
+def test_typed_values_are_stored_as_hudis_records_are(kinds: tuple[str, ...]) -> None:
+    """Of several ordering fields in an array, in which dates have a type of their own."""
+    keys, values = pa.array(["a", "ö"]), [(kind, COLUMNS[kind]) for kind in kinds]
+    entries = []
+    for at, key in enumerate(keys.to_pylist()):
+        plain = [(kind, array.cast(pa.int32()) if kind == "date" else array) for kind, array in values]
+        orders = tuple(stored(kind, array[at].as_py(), several=len(kinds) > 1) for kind, array in plain)
+        entries.append(DeleteRecord(key, "p", orders[0] if len(orders) == 1 else OrderingValue("array", orders)))
+    content = delete_block(2, encode_deletes(keys, "p", values, path="log"))
+    assert content == encode_delete_block(entries)
+    natural = encode_deletes(keys, "p", [("int", pa.array([0, 0], pa.int32()))], path="log")
+    assert delete_block(2, natural) == encode_natural_deletes(keys.cast(pa.binary()), "p")

@@ -16,6 +16,7 @@ from hudi_core.errors import CorruptFileError
 FROM_HUDI = {
     "AQAAAAAAAAAAAAAAOjAAAAEAAAAAAAIAEAAAAAAAAQACAA==": [0, 1, 2],
     "AQAAAAAAAAAAAAAAOjAAAAEAAAAAAAEAEAAAAAUABgA=": [5, 6],
+    "AQAAAAAAAAAAAAAAOzAAAAEAAAcAAQAoAAcA": [*range(40, 48)],
 }
 """Headers of blocks that real Hudi wrote."""
 

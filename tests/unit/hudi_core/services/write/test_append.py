@@ -15,11 +15,10 @@ import pytest
 
 from hudi_core.codec.avro.schema import add_meta_fields, parse_schema
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
-from hudi_core.codec.log.content import OrderingValue, decode_delete_block
+from hudi_core.codec.log.content import DeleteRecord, OrderingValue, decode_delete_block
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConflictError, FormatError
-from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.model.names import IS_DELETED, LogFileName, parse_data_file, parse_log_file
 from hudi_core.services.compaction.planner import CompactionService
@@ -27,9 +26,8 @@ from hudi_core.services.write import append
 from hudi_core.services.write.append import LogAppend
 from hudi_core.services.write.upsert import UpsertTarget
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.transaction.reconcile import OWN_ATTEMPTS
-from hudi_core.view.file_group import DataFile, FileSlice
+from tests.support.appended_logs import appended, blocks_of, content, slices
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import BUCKETS, put_source, within
@@ -41,31 +39,7 @@ from tests.support.writes import Model, SeenEngine, changed, commit_of, like, ow
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = tiered(["6", "8", "9"], ["6", "9"])
 DAY = "2024-01-01"
-
-
-def slices(table: Path) -> dict[str, FileSlice]:
-    """The latest file slices, by file id."""
-    context = open_context(table)
-    view = context.view(context.active.load())
-    found = (item for name in view.partitions() for item in view.latest_merged_slices(name))
-    return {item.file_group.file_id: item for item in found}
-
-
-def appended(table: Path, instant: str | None) -> list[WriteStat]:
-    """The log files of a commit."""
-    return [stat for stat in commit_of(table, instant).write_stats() if stat.log_version is not None]
-
-
-def blocks_of(table: Path, stat: WriteStat) -> list[LogBlock]:
-    file = DataFile(stat.partition_path, stat.name, stat.file_size_in_bytes)
-    found = [*log_blocks(LocalStorage(table), [file])]
-    assert all(isinstance(block, LogBlock) for block in found)
-    return [block for block in found if isinstance(block, LogBlock)]
-
-
-def content(table: Path, block: LogBlock) -> bytes:
-    data = (table / block.path).read_bytes()
-    return data[block.content_offset : block.content_offset + block.content_length]
+AT_BASE = HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS
 
 
 def records_of(table: Path, block: LogBlock) -> list[dict[str, Any]]:
@@ -114,32 +88,39 @@ def test_a_log_file_is_named_after_its_slice_in_layout_1_and_after_its_write_in_
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_rows_are_a_data_block(golden: Golden, tmp_path: Path, version: str) -> None:
-    """Those that are marked as deleted stay rows, with their ordering values."""
+def test_rows_are_a_data_block_and_marked_ones_a_delete_block(golden: Golden, tmp_path: Path, version: str) -> None:
+    """With their ordering values, as in Hudi."""
     table = golden(version, "payload_default").table
     model = Model.of(table, event_time=True)
     rows = own_columns(within(read_rows(table), DAY)).slice(0, 6)
     source = changed(rows, ts=lambda ts: ts + 99999, qty=7)
-    source = pa.concat_tables([source.slice(0, 4), changed(source.slice(4), **{IS_DELETED: True})])
+    kept, gone = source.slice(0, 4), changed(source.slice(4), **{IS_DELETED: True})
+    source = pa.concat_tables([kept, gone])
     model.upsert(source)
     result = write(table, "upsert", put_source(source, tmp_path, files=2))
     (stat,) = appended(table, result.instant)
     assert (stat.num_writes, stat.num_update_writes, stat.num_deletes, stat.num_inserts) == (4, 4, 2, 0)
     assert (result.updated, result.deleted, result.inserted) == (4, 2, 0)
-    (block,) = blocks_of(table, stat)
-    assert block.type is BlockType.AVRO_DATA
-    assert set(block.headers) == {HeaderKey.INSTANT_TIME, HeaderKey.SCHEMA}
-    assert block.instant_time == result.instant
+    block, deletes = blocks_of(table, stat)
+    assert (block.type, deletes.type) == (BlockType.AVRO_DATA, BlockType.DELETE)
+    named = set() if version == "6" else {HeaderKey.RECORD_POSITIONS, AT_BASE}
     schema = commit_of(table, result.instant).schema_text
-    assert json.loads(block.schema or "") == add_meta_fields(parse_schema(schema or "", path="commit"))
+    for one in (block, deletes):
+        assert set(one.headers) == {HeaderKey.INSTANT_TIME, HeaderKey.SCHEMA, *named}
+        assert one.instant_time == result.instant
+        assert json.loads(one.schema or "") == add_meta_fields(parse_schema(schema or "", path="commit"))
     records = records_of(table, block)
     own = [{name: row[name] for name in rows.schema.names} for row in records]
-    assert sorted(own, key=lambda row: str(row["id"])) == sorted(source.to_pylist(), key=lambda row: str(row["id"]))
+    assert sorted(own, key=lambda row: str(row["id"])) == sorted(kept.to_pylist(), key=lambda row: str(row["id"]))
     for row in records:
         assert (row["_hoodie_commit_time"], row["_hoodie_record_key"]) == (result.instant, row["id"])
         assert (row["_hoodie_partition_path"], row["_hoodie_file_name"]) == (DAY, stat.file_id)
-    assert len({row["_hoodie_commit_seqno"] for row in records}) == 6
+    assert len({row["_hoodie_commit_seqno"] for row in records}) == 4
+    entries = decode_delete_block(content(table, deletes), path=deletes.path)
+    due = {DeleteRecord(row["id"], DAY, OrderingValue("long", row["ts"])) for row in gone.to_pylist()}
+    assert (set(entries), len(entries)) == (due, 2)
     model.check(table)
+    assert_metadata_true(table)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -271,6 +252,7 @@ def test_a_file_that_fails_is_removed(golden: Golden, tmp_path: Path) -> None:
         with log:
             log.delete(pa.array(["a"]))
             log.write(bad)
+            log.close()
 
     with pytest.raises(FormatError, match="qty"):
         fail()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hudi_core.filegroup.merge.ordering_values import Ordering, OrderingColumn
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.source.key_scope import KeyScope
-from hudi_core.services.write.places import HERE, NEW, TABLE_KEYS, Places
+from hudi_core.services.write.places import HERE, KEYS_AT_POSITIONS, NEW, POSITION, TABLE_KEYS, Places
 from hudi_core.services.write.row_shards import ordering_keys
 
 WITHIN, FIXED, MOVES = KeyScope(), KeyScope(True), KeyScope(True, True)
@@ -54,6 +54,26 @@ def test_a_key_in_several_file_groups_goes_to_each_of_them() -> None:
 def test_a_key_twice_in_one_file_group_goes_there_once() -> None:
     places = Places.of([keys_of(0, "a", "a"), keys_of(0, "a")], ["p"], WITHIN, None)
     assert found(places, ("p", "a")) == [(0, 0)]
+
+
+def test_a_place_has_the_positions_of_its_key() -> None:
+    """All of them, ascending; none where only log files have the key."""
+    batches = [
+        keys_of(group, *keys).append_column(POSITION, pa.array(positions, pa.int64()))
+        for group, keys, positions in (
+            (0, ("b", "a", "b"), [7, 2, 3]),
+            (1, ("a",), [0]),
+            (0, ("b", "c"), [None, None]),
+        )
+    ]
+    rows = rows_of(("p", "c"), ("p", "b"), ("p", "new"), ("p", "a"))
+    for scope in (WITHIN, FIXED):
+        places = Places.of(batches, ["p", "p"], scope, None, schema=KEYS_AT_POSITIONS)
+        done = places.of_rows(rows, np.zeros(4, np.bool_))
+        assert done.positions is not None
+        found = zip(done.rows.tolist(), done.groups.tolist(), done.positions.to_pylist(), strict=True)
+        assert sorted(found, key=str) == [(0, 0, []), (1, 0, [3, 7]), (2, NEW, None), (3, 0, [2]), (3, 1, [0])]
+    assert Places.of([], [], WITHIN, None, schema=KEYS_AT_POSITIONS).positions.to_pylist() == []  # type: ignore[union-attr]
 
 
 def test_a_table_without_keys_has_only_new_ones() -> None:
