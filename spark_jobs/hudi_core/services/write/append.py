@@ -12,7 +12,7 @@ import struct
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
@@ -36,10 +36,73 @@ BLOCK_BYTES: Final = 64 << 20
 """A data block is written when its records have this many bytes. Hudi cuts its own at 256 MiB."""
 _HEAD: Final = struct.Struct(">ii")
 _VERSION: Final = 3
+Opened = TypeVar("Opened", bound="NewLogFile")
 
 
-class LogAppend:
-    """One new log file of the file slice `old`. An error inside a `with` block removes it."""
+class NewLogFile:
+    """A new log file with blocks of records, which are all of one type. An error inside a `with` block removes it."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        files: NewFiles,
+        path: str,
+        attempt: TaskAttempt,
+        schema: AvroSchema,
+        *,
+        block: BlockType,
+        marker: MarkerType,
+    ) -> None:
+        self.path = path
+        self._storage, self._files, self._epoch, self._kind = storage, files, attempt.stage_id, block
+        self._schema = schema
+        self._schema_text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+        partition, _, name = path.rpartition("/")
+        self._marker = create_marker(storage, files.instant, partition, name, marker)
+        check_attempt(storage, files.instant, self._epoch, self._marker, closed=False)
+        self._file = storage.open_output(path)
+        self._waiting: list[bytes] = []
+        self._waiting_rows = self._waiting_bytes = 0
+
+    def append(self, rows: pa.RecordBatch) -> None:
+        """Appends rows with the columns of the schema. Raises as encode_records."""
+        data = encode_records(rows, self._schema, path=self.path)
+        self._waiting.append(data)
+        self._waiting_rows += rows.num_rows
+        self._waiting_bytes += len(data)
+        if self._waiting_bytes >= BLOCK_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes the rows that wait as a block, which may have none."""
+        self.write_block(self._kind, b"".join((_HEAD.pack(_VERSION, self._waiting_rows), *self._waiting)))
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+
+    def write_block(self, kind: BlockType, content: bytes) -> None:
+        headers = {HeaderKey.INSTANT_TIME: self._files.instant, HeaderKey.SCHEMA: self._schema_text}
+        self._file.write(encode_block(kind, headers, content))
+
+    def end(self) -> int:
+        """Completes the file. Returns its bytes."""
+        size = self._file.tell()
+        self._file.close()
+        check_attempt(self._storage, self._files.instant, self._epoch, self._marker, closed=True)
+        return size
+
+    def __enter__(self: Opened) -> Opened:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # The stream's own exit keeps a half-written object from being published, where the storage can.
+        self._file.__exit__(kind, error, trace)
+        if isinstance(error, Exception):
+            self._storage.delete(self.path)
+
+
+class LogAppend(NewLogFile):
+    """One new log file of the file slice `old`."""
 
     def __init__(
         self,
@@ -51,31 +114,33 @@ class LogAppend:
         policy: MergePolicy,
         *,
         by_name: bool,
+        names_slice: bool = False,
     ) -> None:
-        """In layout 1 the file is named after `base_instant`, the instant of the slice; `by_name`: after its own."""
+        """In layout 1 the file is named after `base_instant`, the instant of the slice; `by_name`: after its own, and
+        then the stat has the files of the slice only with `names_slice`: Hudi's change-data queries look for them.
+        """
         self.updates = self.deletes = 0
-        self._storage, self._files, self._old, self._policy = storage, files, old, policy
-        self._base_instant, self._by_name, self._epoch = base_instant, by_name, attempt.stage_id
-        self._schema: AvroSchema = add_meta_fields(files.schema)
-        self._schema_text = json.dumps(self._schema, separators=(",", ":"), ensure_ascii=False)
+        self._files, self._old, self._policy = files, old, policy
+        self._base_instant, self._by_name, self._names_slice = base_instant, by_name, names_slice
         self._started = time.perf_counter()
-        partition = old.file_group.partition
         token = WriteToken(attempt.partition_id, attempt.stage_id, OWN_ATTEMPTS + attempt.attempt_id)
-        self.name = self._next_name(token)
-        self.path = join(partition, str(self.name))
-        # Hudi 1.2 fails to roll back a log file of one writer alone, unless its marker says so.
-        kind = MarkerType.CREATE if by_name else MarkerType.APPEND
-        self._marker = create_marker(storage, files.instant, partition, str(self.name), kind)
-        check_attempt(storage, files.instant, self._epoch, self._marker, closed=False)
-        self._file = storage.open_output(self.path)
-        self._waiting: list[bytes] = []
-        self._waiting_rows = self._waiting_bytes = 0
+        self.name = self._next_name(storage, token)
+        super().__init__(
+            storage,
+            files,
+            join(old.file_group.partition, str(self.name)),
+            attempt,
+            add_meta_fields(files.schema),
+            block=BlockType.AVRO_DATA,
+            # Hudi 1.2 fails to roll back a log file of one writer alone, unless its marker says so.
+            marker=MarkerType.CREATE if by_name else MarkerType.APPEND,
+        )
 
-    def _next_name(self, token: WriteToken) -> LogFileName:
+    def _next_name(self, storage: Storage, token: WriteToken) -> LogFileName:
         file_id, partition = self._old.file_group.file_id, self._old.file_group.partition
         if self._by_name:
             return LogFileName(file_id, self._files.instant, 1, token)
-        names = (parse_data_file(info.name) for info in self._storage.list_files(partition))
+        names = (parse_data_file(info.name) for info in storage.list_files(partition))
         versions = [
             name.version
             for name in names
@@ -94,57 +159,31 @@ class LogAppend:
         names = [field["name"] for field in self._schema["fields"]]
         file_id = pa.repeat(pa.scalar(self._old.file_group.file_id), rows.num_rows)
         columns.insert(names.index(FILE_NAME), file_id)
-        data = encode_records(pa.RecordBatch.from_arrays(columns, names=names), self._schema, path=self.path)
-        self._waiting.append(data)
-        self._waiting_rows += rows.num_rows
-        self._waiting_bytes += len(data)
-        if self._waiting_bytes >= BLOCK_BYTES:
-            self._flush()
+        self.append(pa.RecordBatch.from_arrays(columns, names=names))
 
     def delete(self, keys: Sequence[pa.Array]) -> None:
         """Appends a delete block, which deletes the rows of these keys whatever their ordering values are."""
         names = pa.chunked_array(keys, pa.string()).combine_chunks().cast(pa.binary())
         self.deletes += len(names)
-        self._write(BlockType.DELETE, encode_natural_deletes(names, self._old.file_group.partition))
-
-    def _flush(self) -> None:
-        if self._waiting:
-            self._write(BlockType.AVRO_DATA, b"".join((_HEAD.pack(_VERSION, self._waiting_rows), *self._waiting)))
-        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
-
-    def _write(self, kind: BlockType, content: bytes) -> None:
-        headers = {HeaderKey.INSTANT_TIME: self._files.instant, HeaderKey.SCHEMA: self._schema_text}
-        self._file.write(encode_block(kind, headers, content))
+        self.write_block(BlockType.DELETE, encode_natural_deletes(names, self._old.file_group.partition))
 
     def close(self) -> NewFile:
         """Completes the file."""
-        self._flush()
-        size = self._file.tell()
-        self._file.close()
-        check_attempt(self._storage, self._files.instant, self._epoch, self._marker, closed=True)
-        stat = self._stat(size)
+        if self._waiting:
+            self.flush()
+        stat = self._stat(self.end())
         return NewFile(stat, statistics_of(self._storage, stat, self._files.requirements, is_base=False))
 
-    def __enter__(self) -> LogAppend:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # The stream's own exit keeps a half-written object from being published, where the storage can.
-        self._file.__exit__(kind, error, trace)
-        if isinstance(error, Exception):
-            self._storage.delete(self.path)
-
     def _stat(self, size: int) -> WriteStat:
-        old, base = self._old, self._old.base_file
-        earlier = () if self._by_name else tuple(log.name for log in reversed(old.log_files))
-        is_first = not self._by_name and self._base_instant == old.base_instant
+        old = self._old
+        instant = old.base_instant if self._names_slice else self._files.instant
+        is_of_slice = self._names_slice if self._by_name else self._base_instant == old.base_instant
+        earlier = (*reversed(old.log_files), *reversed(old.cdc_files)) if is_of_slice else ()
         return WriteStat(
             file_id=old.file_group.file_id,
             path=self.path,
             partition_path=old.file_group.partition,
-            prev_commit=self._files.instant if self._by_name else self._base_instant,
+            prev_commit=instant if self._by_name else self._base_instant,
             num_writes=self.updates,
             num_deletes=self.deletes,
             num_update_writes=self.updates,
@@ -154,7 +193,7 @@ class LogAppend:
             total_upsert_time_ms=int((time.perf_counter() - self._started) * 1000),
             log_version=self.name.version,
             log_offset=0,
-            base_file=base.name if is_first and base is not None else "",
-            log_files=(*(earlier if is_first else ()), str(self.name)),
+            base_file=old.base_file.name if is_of_slice and old.base_file is not None else "",
+            log_files=(*(log.name for log in earlier), str(self.name)),
             extra={"numUpdates": 0, "totalLogReadTimeMs": 0} if self._files.as_hudi_1 else {},
         )

@@ -329,6 +329,7 @@ class WriteJob(RewriteJob[WritePlan]):
             policy,
             CommittedInstants.of(timeline),
             rows.rows,
+            context.config.change_logs,
         )
         written = self.run.engine.exchange(
             produce_routed,
