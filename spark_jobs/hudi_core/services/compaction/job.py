@@ -140,7 +140,9 @@ class CompactionJob(RewriteJob[CompactionPlan]):
 
 
 def _is_logged(item: CompactionOperation) -> bool:
-    """Whether Hudi 1.2.0 writes a change log when it compacts such a slice of a version 9 table with change logs."""
+    """Whether no write has a change log of such a slice's new rows (HoodieMergeHandleFactory). Hudi 1.2.0 writes one
+    whenever it compacts a slice of a table with change logs.
+    """
     return item.base_file is None or BUCKET_ID.match(item.file_id) is not None
 
 
