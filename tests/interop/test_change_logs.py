@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_core.config.table_config import CHANGE_LOG_MODE, CHANGE_LOGS, KEYS_ONLY, ROWS_BEFORE
+from hudi_core.config.table_config import CHANGE_LOG_MODE, CHANGE_LOGS, KEYS_ONLY, ROWS_BEFORE, update_properties
 from hudi_core.model.names import IS_DELETED
+from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from tests.golden.test_cdc import image, table_of
@@ -72,7 +73,8 @@ def logged(base: Path) -> list[tuple[str, int, bool]]:
             for version in JUDGES
             for name in ("cdc_cow", "cdc_cow_op_key", "cdc_mor")
             for operation in ("upsert", "delete")
-        ],
+        ]
+        + [("9", "types_cow", "upsert")],
         [("9", "cdc_cow", "upsert")],
     ),
 )
@@ -81,6 +83,8 @@ def test_real_hudi_finds_the_changes_of_our_write_as_those_of_its_own(
 ) -> None:
     """By 1.2.0, since earlier releases lose changes (docs/reference/differences.md): as many of both tables."""
     twice = twice_written(golden, request, version, name)
+    for table in (twice.ours, twice.theirs):
+        update_properties(LocalStorage(table), {CHANGE_LOGS.name: "true"})
     before, begin = twice.judge.theirs, newest_commit(twice.ours).completed_at
     twice.write(operation, given_rows(twice.case, twice.ours, operation))
     twice.check(operation, before)

@@ -171,6 +171,25 @@ def test_a_log_is_named_after_its_write_and_has_whole_images(golden: Golden, tmp
     ]
 
 
+@pytest.mark.parametrize("case", ["types_cow", "no_meta_fields_cow"])
+def test_images_of_all_types_and_keys_without_meta_columns(golden: Golden, tmp_path: Path, case: str) -> None:
+    table = golden("9", case).table
+    update_properties(LocalStorage(table), {CHANGE_LOGS.name: "true"})
+    rows = own_columns(read_rows(table)).slice(0, 3)
+    due = {str(row) for row in rows.to_pylist()}
+    for operation, op in (("insert", "i"), ("upsert", "u"), ("delete", "d")):
+        result = write(table, operation, put_source(rows, tmp_path, name=operation))
+        found = [entry for stat in stats_of(table, result.instant) for entry in entries(table, stat)]
+        assert {entry["op"] for entry in found} == {op}
+        assert {str(entry["before"]) for entry in found} == ({"None"} if op == "i" else due)
+        assert {str(entry["after"]) for entry in found} == ({"None"} if op == "d" else due)
+    update_properties(LocalStorage(table), {CHANGE_LOG_MODE.name: KEYS_ONLY})
+    result = write(table, "insert", put_source(rows, tmp_path, name="keys"))
+    found = [entry for stat in stats_of(table, result.instant) for entry in entries(table, stat)]
+    keys = rows["id"].cast(pa.string()).to_pylist()
+    assert sorted((entry["op"], entry["record_key"]) for entry in found) == [("i", key) for key in sorted(keys)]
+
+
 def test_entries_are_cut_into_blocks(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = logged_table(golden, "9", "DATA_BEFORE_AFTER")
     before, rows = state_of(table), own_columns(read_rows(table))
