@@ -208,30 +208,28 @@ def test_rows_of_a_merge_on_read_table(golden: Golden, tmp_path: Path, version: 
     model, rows = Model.of(table, event_time=version != "6"), own_columns(read_rows(table))
     before, day = state_of(table), "2031-01-01"
     made = like(rows, *({"id": f"made {at}", "dt": day} for at in range(4)))
-    later = changed(made, ts=lambda ts: ts + 1, id=lambda key: f"later {key}")
-    steps = [("insert", made), ("insert", later), ("upsert", changed(made, ts=lambda ts: ts + 2)), ("insert", made)]
-    logged: list[list[bool]] = []
-    for number, (operation, source) in enumerate(steps):
-        source = changed(source, id=lambda key: f"last {key}") if number == 3 else source
+    named = {name: changed(made, id=lambda key, name=name: f"{name} {key}") for name in ("second", "third")}
+    stats: list[WriteStat] = []
+    for number, (operation, source) in enumerate(
+        [
+            ("insert", made),
+            ("insert", named["second"]),
+            ("insert", named["third"]),
+            ("upsert", changed(made, ts=lambda ts: ts + 1)),
+        ]
+    ):
         getattr(model, operation)(source)
         result = write(table, operation, put_source(source, tmp_path, name=str(number)))
-        stats = stats_of(table, result.instant)
-        logged.append([bool(stat.cdc_stats) for stat in stats])
+        stats += stats_of(table, result.instant)
         after = state_of(table)
         assert apply(before, changes_of(table, result.instant)) == texts(after)
         before = after
-        if number == 1:
-            filled = stats[0]
-        if number == 2:
-            (log,) = stats
-            assert (log.file_id, log.base_file, log.prev_commit) == (
-                filled.file_id,
-                filled.name,
-                parse_base_file(filled.name).instant,
-            )
-            assert log.log_files == (filled.cdc_stats[0][0].rpartition("/")[2], log.name)
-    assert logged == [[False], [True], [False], [False]]
-    assert stats[0].prev_commit == "null"
+    first, filled, second, log = stats
+    assert [bool(stat.cdc_stats) for stat in stats] == [False, True, False, False]
+    assert first.file_id == filled.file_id == log.file_id
+    assert first.prev_commit == second.prev_commit == "null"
+    assert (log.base_file, log.prev_commit) == (filled.name, parse_base_file(filled.name).instant)
+    assert log.log_files == (filled.cdc_stats[0][0].rpartition("/")[2], log.name)
     model.check(table)
     assert_metadata_true(table)
 
