@@ -15,7 +15,6 @@
 - ``route``: which shard writes a row; which new rows a small file group takes.
 - ``upsert``: how a file group gets its next base file.
 - ``append``: what a log file of a write has in it, and how it is named.
-- ``change_log``: which changes of rows a table with change logs records, and with what of each row.
 - ``job``: what comes before the instant is inflight; what the inflight file says; what must hold at the commit.
 - ``proof``: how it is shown that each row was written once.
 - ``new_rows``: how large the new files become, also those of buckets; which steps of an exchange write them.

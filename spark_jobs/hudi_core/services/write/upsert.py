@@ -3,7 +3,7 @@ one shard, which writes the next base file of the group (HoodieMergeHandle, Hood
 HoodieWriteMergeHandle of 1.x): pages without a new row are copied, others merged.
 
 Memory of a shard: that of a compaction (compaction/merge_slice.py), with the new rows in place of log records, and
-that of a change log (change_log.py).
+that of a change log (filegroup/write/change_log.py).
 """
 
 from __future__ import annotations
@@ -149,9 +149,11 @@ def _write_group(
         changes = None
         if target.change_logs is not None:
             # Imported here, as in _append.
-            from hudi_core.services.write.change_log import ChangeLog
+            from hudi_core.filegroup.write.change_log import ChangeLog
 
-            changes = ChangeLog(storage, files, partition, name.file_id, attempt, target.change_logs)
+            changes = ChangeLog(
+                storage, files.instant, files.schema, partition, name.file_id, attempt, target.change_logs
+            )
             stack.enter_context(changes)
         if target.operation not in TAGGING:
             SliceRows(of_group, planned, schema, base, None, _NO_LOGS, 0, 0, compacts=False).append_to(writer)

@@ -20,10 +20,10 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConflictError, FormatError
 from hudi_core.filegroup.read.log_scan import log_blocks
+from hudi_core.filegroup.write import log_file
 from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.model.names import IS_DELETED, LogFileName, parse_data_file, parse_log_file
 from hudi_core.services.compaction.planner import CompactionService
-from hudi_core.services.write import append
 from hudi_core.services.write.append import LogAppend
 from hudi_core.services.write.upsert import UpsertTarget
 from hudi_core.storage.local import LocalStorage
@@ -167,7 +167,7 @@ def test_many_rows_are_several_blocks(golden: Golden, tmp_path: Path, monkeypatc
     model, rows = Model.of(table, event_time=True), own_columns(within(read_rows(table), DAY))
     source = changed(rows, ts=lambda ts: ts + 99999, note="x" * 5000)
     model.upsert(source)
-    monkeypatch.setattr(append, "BLOCK_BYTES", 20_000)
+    monkeypatch.setattr(log_file, "BLOCK_BYTES", 20_000)
     options = {"airflow_hudi.memory.bytes": str(1 << 20)}
     monkeypatch.setattr("hudi_core.config.rows_config.WriteConfig.piece_bytes", 5_000)
     result = write(table, "upsert", put_source(source, tmp_path), options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,10 +14,9 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_core.config.table_config import CHANGE_LOG_MODE, CHANGE_LOGS, KEYS_ONLY, ROWS_BEFORE, update_properties
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.log_scan import log_blocks
+from hudi_core.filegroup.write.change_log import ChangeLog
 from hudi_core.model.names import IS_DELETED, parse_base_file, parse_log_file
 from hudi_core.query.cdc_read import cdc_batches
-from hudi_core.services.write import append, change_log
-from hudi_core.services.write.change_log import change_schema
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.write_stats import WriteStat
@@ -79,30 +77,6 @@ def check_logged(table: Path, instant: str | None) -> None:
         ops = Counter(entry["op"] for entry in entries(table, stat))
         counted = {"u": stat.num_update_writes, "d": stat.num_deletes, "i": 0 if is_new else stat.num_inserts}
         assert ops == {op: count for op, count in counted.items() if count}
-
-
-@pytest.mark.parametrize("name", ["cdc_cow", "cdc_cow_op_key"])
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_schema_of_entries_is_real_hudis(golden: Golden, version: str, name: str) -> None:
-    """In 1.2 the record has an empty text `doc` besides."""
-    table = golden(version, name).table
-    log = next(table.rglob("*.cdc"))
-    file = DataFile(log.parent.name, log.name, log.stat().st_size)
-    (block,) = (item for item in log_blocks(LocalStorage(table), [file]) if isinstance(item, LogBlock))
-    theirs = json.loads(block.schema or "")
-    if "doc" in theirs:
-        assert (version, theirs.pop("doc")) == ("9", "")
-    schema = json.loads(commit_of(table, block.instant_time).schema_text or "")
-    assert change_schema(open_context(table).config.change_logs or "", schema) == theirs
-
-
-def test_the_schema_with_rows_before_has_their_keys() -> None:
-    """HoodieCDCUtils.createCDCSchema. A table's schema may have its namespace in its name, or none."""
-    for table, space in ({"name": "a.b.rows"}, {"namespace": "a.b"}), ({"name": "rows"}, {}):
-        schema = change_schema(ROWS_BEFORE, {"type": "record", "fields": [], **table})
-        assert [field["name"] for field in schema["fields"]] == ["op", "record_key", "before"]
-        assert schema["fields"][2]["type"] == ["null", {"type": "record", "fields": [], "name": "rows"}]
-        assert {name: value for name, value in schema.items() if name == "namespace"} == space
 
 
 def all_kinds(rows: pa.Table) -> pa.Table:
@@ -188,15 +162,6 @@ def test_images_of_all_types_and_keys_without_meta_columns(golden: Golden, tmp_p
     found = [entry for stat in stats_of(table, result.instant) for entry in entries(table, stat)]
     keys = rows["id"].cast(pa.string()).to_pylist()
     assert sorted((entry["op"], entry["record_key"]) for entry in found) == [("i", key) for key in sorted(keys)]
-
-
-def test_entries_are_cut_into_blocks(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = logged_table(golden, "9", "DATA_BEFORE_AFTER")
-    before, rows = state_of(table), own_columns(read_rows(table))
-    monkeypatch.setattr(append, "BLOCK_BYTES", 1)
-    result = write(table, "delete", put_source(rows, tmp_path))
-    assert apply(before, changes_of(table, result.instant)) == set()
-    check_logged(table, result.instant)
 
 
 @pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
@@ -295,7 +260,7 @@ def test_a_log_that_is_gone_or_lacks_an_entry_is_not_published(
 
     with pytest.raises(ExecutionError, match="no such file"):
         write(table, "upsert", source, engine=SeenEngine(without_logs))
-    monkeypatch.setattr(change_log.ChangeLog, "add", lambda *_: None)
+    monkeypatch.setattr(ChangeLog, "add", lambda *_: None)
     with pytest.raises(ExecutionError, match="the change log has 0 entries"):
         write(table, "upsert", source)
     assert set(data_files(table)) == set(files)

@@ -4,7 +4,7 @@ FileGroupReaderBasedMergeHandle of 1.2). Rows that go to log files, or to new fi
 changes in the files. query/cdc_read.py reads change logs.
 
 Real Hudi's query fails where a merge has no change log (HoodieCDCExtractor). So there always is one, if need be without
-entries; also of an insert, where HoodieConcatHandle writes none. Memory: a block of append.BLOCK_BYTES, twice.
+entries; also of an insert, where HoodieConcatHandle writes none. Memory: a block of log_file.BLOCK_BYTES, twice.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from hudi_core.config.table_config import KEYS_ONLY, ROWS_BEFORE
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.filegroup.write.log_file import NewLogFile
 from hudi_core.filegroup.write.markers import MarkerType
 from hudi_core.model.names import LogFileName, WriteToken
 from hudi_core.model.partition import join
-from hudi_core.services.rewriting.new_file_groups import NewFiles
-from hudi_core.services.write.append import NewLogFile
 from hudi_core.storage.base import Storage
 
 _KEY_SCHEMA: Final[AvroSchema] = {
@@ -56,23 +55,30 @@ class ChangeLog(NewLogFile):
     """The change log beside the next base file of a file group."""
 
     def __init__(
-        self, storage: Storage, files: NewFiles, partition: str, file_id: str, attempt: TaskAttempt, mode: str
+        self,
+        storage: Storage,
+        instant: str,
+        schema: AvroSchema,
+        partition: str,
+        file_id: str,
+        attempt: TaskAttempt,
+        mode: str,
     ) -> None:
-        """`mode` is TableConfig.change_logs."""
+        """`schema` is the table's, without meta fields; `mode` is TableConfig.change_logs."""
         token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
-        name = LogFileName(file_id, files.instant, 1, token, cdc=True)
+        name = LogFileName(file_id, instant, 1, token, cdc=True)
         super().__init__(
             storage,
-            files,
+            instant,
             join(partition, str(name)),
             attempt,
-            change_schema(mode, files.schema),
+            change_schema(mode, schema),
             block=BlockType.CDC_DATA,
             # A rollback of Hudi's deletes the file then. By another type, and without the file, 0.15 makes a log file.
             marker=MarkerType.CREATE,
         )
-        columns = rows_schema(files.schema, path=self.path)
-        names = (field["name"] for field in files.schema["fields"])
+        columns = rows_schema(schema, path=self.path)
+        names = (field["name"] for field in schema["fields"])
         self._image_type = pa.struct([columns.field(column).with_nullable(True) for column in names])
         self._names = [field["name"] for field in self._schema["fields"]]
         self._entries = 0
@@ -85,7 +91,7 @@ class ChangeLog(NewLogFile):
         op = "i" if before is None else "d" if after is None else "u"
         values: dict[str, Callable[[], pa.Array]] = {
             "op": lambda: pa.repeat(pa.scalar(op), count),
-            "ts_ms": lambda: pa.repeat(pa.scalar(self._files.instant), count),
+            "ts_ms": lambda: pa.repeat(pa.scalar(self._instant), count),
             "record_key": lambda: keys.cast(pa.string()),
             "before": lambda: self._image(before, count),
             "after": lambda: self._image(after, count),
