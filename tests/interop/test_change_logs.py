@@ -36,6 +36,11 @@ from tests.support.writes import commit_of, write
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
+ENDS_HERE = {("8", "cdc_mor", "delete"): "upsert"}
+"""The step at which real Hudi fails behind its own write, too: 1.0.2 fails to read a log record behind a delete of its
+key without an ordering value.
+"""
+_DEFAULT_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 Changes = Counter[tuple[str, str, str]]
 """Operations with the rows before and after."""
 
@@ -55,14 +60,21 @@ def by_real_hudi(hudi: RealHudi, base: Path, begin: str) -> Changes:
     return changes_of(read_parquet(output))
 
 
+def reader_of(request: pytest.FixtureRequest, version: str, *, mor: bool) -> RealHudi | None:
+    """1.2.0: earlier releases lose changes (docs/reference/differences.md). It fails to find the files of a log file
+    in a commit of version 6.
+    """
+    return None if version == "6" and mor else request.getfixturevalue("hudi_1_2")
+
+
 def by_us(base: Path, begin: str) -> Changes:
     return changes_of(table_of(HudiTable.open(str(base)), query="cdc", begin=begin))
 
 
-def logged(base: Path) -> list[tuple[str, int, bool]]:
-    """Of each file of the newest commit: its partition, how many rows it has, whether it has a change log."""
+def logged(base: Path) -> set[tuple[str, bool]]:
+    """Of each file of the newest commit: its partition, and whether it has a change log."""
     stats = commit_of(base, newest_commit(base).requested_time).write_stats()
-    return sorted((stat.partition_path, stat.num_writes, bool(stat.cdc_stats)) for stat in stats)
+    return {(stat.partition_path, bool(stat.cdc_stats)) for stat in stats}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +93,7 @@ def logged(base: Path) -> list[tuple[str, int, bool]]:
 def test_real_hudi_finds_the_changes_of_our_write_as_those_of_its_own(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str, operation: str
 ) -> None:
-    """By 1.2.0, since earlier releases lose changes (docs/reference/differences.md): as many of both tables."""
+    """Releases that lose changes lose as many of both tables."""
     twice = twice_written(golden, request, version, name)
     for table in (twice.ours, twice.theirs):
         update_properties(LocalStorage(table), {CHANGE_LOGS.name: "true"})
@@ -89,43 +101,45 @@ def test_real_hudi_finds_the_changes_of_our_write_as_those_of_its_own(
     twice.write(operation, given_rows(twice.case, twice.ours, operation))
     twice.check(operation, before)
     assert logged(twice.ours) == logged(twice.theirs)
-    reader: RealHudi = request.getfixturevalue("hudi_1_2")
-    due = by_real_hudi(reader, twice.theirs, begin)
+    reader = reader_of(request, version, mor=name == "cdc_mor")
+    due = by_us(twice.theirs, begin)
     assert due
-    assert by_real_hudi(reader, twice.ours, begin) == by_us(twice.ours, begin) == by_us(twice.theirs, begin) == due
+    assert by_us(twice.ours, begin) == due
+    if reader is not None:
+        assert by_real_hudi(reader, twice.ours, begin) == by_real_hudi(reader, twice.theirs, begin) == due
     if version != "9":
         ours, theirs = (by_real_hudi(twice.judge.hudi, base, begin) for base in (twice.ours, twice.theirs))
         assert ours <= due
         assert ours.total() == theirs.total()
-    assert twice.judge.goes_on() is None
-    assert by_real_hudi(reader, twice.ours, begin) == by_us(twice.ours, begin)
+    assert twice.judge.goes_on() == ENDS_HERE.get((version, name, operation))
+    if reader is not None:
+        assert by_real_hudi(reader, twice.ours, begin) == by_us(twice.ours, begin)
 
 
-def steps_of(rows: pa.Table) -> list[tuple[str, pa.Table]]:
-    """Writes that change rows, that change none, that delete all rows of a file group, and that fill it again."""
+def steps_of(rows: pa.Table, *, by_marks: bool) -> list[tuple[str, pa.Table]]:
+    """Writes that change rows, that change none, that delete all rows of a file group, and that fill it again.
+    `by_marks`: without deletes that have no ordering value (ENDS_HERE).
+    """
 
     def with_values(some: pa.Table, **values: Any) -> pa.Table:
         for name, value in values.items():
             field = some.schema.field(name)
-            column = pa.array(value if isinstance(value, list) else [value] * some.num_rows, field.type)
-            some = some.set_column(some.schema.get_field_index(name), field, column)
+            some = some.set_column(
+                some.schema.get_field_index(name), field, pa.array([value] * some.num_rows, field.type)
+            )
         return some
 
     first, second = (rows.filter(pc.equal(rows["dt"], day)) for day in ("2024-01-01", "2024-01-02"))
     back = second.slice(0, 2)
+    other = with_values(back.slice(0, 1), id="other", ts=50000)
     return [
         ("upsert", with_values(first.slice(0, 2), name="changed", ts=99999)),
         ("upsert", with_values(first.slice(2, 2), name="late", ts=1)),
         ("upsert", with_values(first.slice(0, 1), id="new alone")),
-        ("delete", second),
-        ("upsert", with_values(back, name="back")),
-        (
-            "upsert",
-            pa.concat_tables(
-                [with_values(back, ts=100000, **{IS_DELETED: True}), with_values(back.slice(0, 1), id="other")]
-            ),
-        ),
-        ("upsert", with_values(back.slice(0, 1), id="other", ts=100001, **{IS_DELETED: True})),
+        ("upsert", with_values(second, ts=40000, **{IS_DELETED: True})) if by_marks else ("delete", second),
+        ("upsert", with_values(back, name="back", ts=50000)),
+        ("upsert", pa.concat_tables([with_values(back, ts=100000, **{IS_DELETED: True}), other])),
+        ("upsert", with_values(other, ts=100001, **{IS_DELETED: True})),
     ]
 
 
@@ -140,28 +154,31 @@ def test_the_changes_of_rows_that_go_and_come_back(
     query fails there, unless it is a delete. Ours has one.
     """
     hudi: RealHudi = request.getfixturevalue(JUDGES[version])
-    reader: RealHudi = request.getfixturevalue("hudi_1_2")
+    reader = reader_of(request, version, mor=kind == MOR)
     rows = first_rows(12).append_column(IS_DELETED, pa.array([False] * 12))
     options = {CHANGE_LOGS.name: "true", CHANGE_LOG_MODE.name: mode}
-    if version == "6":
-        payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
-        options["hoodie.datasource.write.payload.class"] = payload
+    payload = {"hoodie.datasource.write.payload.class": _DEFAULT_PAYLOAD} if version == "6" else {}
+    options |= payload
     theirs = Judged.create(hudi, tmp_path / "theirs" / "table", kind, version, options, rows)
     ours = theirs.copy(tmp_path / "ours" / "table")
     found: Changes = Counter()
     first = newest_commit(ours.base).completed_at
-    for number, (operation, source) in enumerate(steps_of(rows)):
+    for number, (operation, source) in enumerate(steps_of(rows, by_marks=(version, kind) == ("8", MOR))):
         begins = [newest_commit(table.base).completed_at for table in (ours, theirs)]
         parquet = write_parquet(source, tmp_path, f"step-{number}")
         hudi.ask("write", base=str(theirs.base), operation=operation, parquet=parquet, options=theirs.options)
-        write(ours.base, operation, put_source(source, tmp_path, name=f"ours-{number}"))
+        write(ours.base, operation, put_source(source, tmp_path, name=f"ours-{number}"), payload)
         names = rows.column_names
         assert_same_rows(read_rows(ours.base).select(names), hudi.snapshot(theirs.base, metadata=True).select(names))
         changes = by_us(ours.base, begins[0])
-        assert by_real_hudi(reader, ours.base, begins[0]) == changes
+        if reader is not None:
+            assert by_real_hudi(reader, ours.base, begins[0]) == changes
+        else:
+            assert by_real_hudi(hudi, ours.base, begins[0]) <= changes
         assert changes == by_us(theirs.base, begins[1])
         found += changes
-    assert by_real_hudi(reader, ours.base, first) == found
+    if reader is not None:
+        assert by_real_hudi(reader, ours.base, first) == found
     ours.rows = read_rows(ours.base).select(rows.column_names)
     ours.goes_on()
 
@@ -176,7 +193,7 @@ def test_an_insert_that_fills_a_small_file(request: pytest.FixtureRequest, tmp_p
     begin = newest_commit(table.base).completed_at
     rows = upsert_rows(table.rows, 4, "more").slice(4)
     write(table.base, "insert", put_source(rows, tmp_path))
-    assert {has_log for _, _, has_log in logged(table.base)} == {True}
+    assert {has_log for _, has_log in logged(table.base)} == {True}
     table.rows = pa.concat_tables([table.rows, rows])
     table.check()
     changes = by_real_hudi(request.getfixturevalue("hudi_1_2"), table.base, begin)
