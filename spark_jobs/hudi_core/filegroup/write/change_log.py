@@ -63,6 +63,7 @@ class ChangeLog(NewLogFile):
         file_id: str,
         attempt: TaskAttempt,
         mode: str,
+        marker: MarkerType,
     ) -> None:
         """`schema` is the table's, without meta fields; `mode` is TableConfig.change_logs."""
         token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
@@ -74,8 +75,7 @@ class ChangeLog(NewLogFile):
             attempt,
             change_schema(mode, schema),
             block=BlockType.CDC_DATA,
-            # A rollback of Hudi's deletes the file then. By another type, and without the file, 0.15 makes a log file.
-            marker=MarkerType.CREATE,
+            marker=marker,
         )
         columns = rows_schema(schema, path=self.path)
         names = (field["name"] for field in schema["fields"])

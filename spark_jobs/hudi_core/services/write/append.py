@@ -19,7 +19,7 @@ from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.filegroup.merge.record_keys import delete_flags
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.write.log_file import NewLogFile
-from hudi_core.filegroup.write.markers import MarkerType
+from hudi_core.filegroup.write.markers import log_marker
 from hudi_core.model.names import FILE_NAME, LogFileName, WriteToken, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.rewriting.new_file_groups import NewFile, NewFiles, statistics_of
@@ -60,8 +60,7 @@ class LogAppend(NewLogFile):
             attempt,
             add_meta_fields(files.schema),
             block=BlockType.AVRO_DATA,
-            # Hudi 1.2 fails to roll back a log file of one writer alone, unless its marker says so.
-            marker=MarkerType.CREATE if by_name else MarkerType.APPEND,
+            marker=log_marker(by_name=by_name),
         )
 
     def _next_name(self, storage: Storage, token: WriteToken) -> LogFileName:
