@@ -21,7 +21,7 @@ from hudi_core.timeline.instant import Action
 from tests.golden.test_cdc import image, table_of
 from tests.interop.changes import upsert_rows, write_parquet
 from tests.interop.golden_judge import Golden
-from tests.interop.judged import COW, JUDGES, MOR, Judged, first_rows
+from tests.interop.judged import COW, EVERY_JUDGE, JUDGES, MOR, Judged, first_rows
 from tests.interop.real_hudi import RealHudi
 from tests.interop.test_repeated_keys import in_range
 from tests.interop.test_writes import DIED, is_data, twice_written
@@ -50,6 +50,10 @@ def changes_of(rows: pa.Table) -> Changes:
         (row["op"], *(json.dumps(image(row[name]), sort_keys=True) for name in ("before", "after")))
         for row in rows.to_pylist()
     )
+
+
+def operations(changes: Changes) -> Counter[str]:
+    return Counter(operation for operation, _, _ in changes.elements())
 
 
 def by_real_hudi(hudi: RealHudi, base: Path, begin: str) -> Changes:
@@ -93,7 +97,9 @@ def logged(base: Path) -> set[tuple[str, bool]]:
 def test_real_hudi_finds_the_changes_of_our_write_as_those_of_its_own(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str, operation: str
 ) -> None:
-    """Releases that lose changes lose as many of both tables."""
+    """Releases that lose changes lose as many of both tables. The texts of some types are not real Hudi's
+    (docs/reference/differences.md).
+    """
     twice = twice_written(golden, request, version, name)
     for table in (twice.ours, twice.theirs):
         update_properties(LocalStorage(table), {CHANGE_LOGS.name: "true"})
@@ -106,14 +112,16 @@ def test_real_hudi_finds_the_changes_of_our_write_as_those_of_its_own(
     assert due
     assert by_us(twice.ours, begin) == due
     if reader is not None:
-        assert by_real_hudi(reader, twice.ours, begin) == by_real_hudi(reader, twice.theirs, begin) == due
+        same = operations if name == "types_cow" else Counter
+        for base in (twice.ours, twice.theirs):
+            assert same(by_real_hudi(reader, base, begin)) == same(due)
     if version != "9":
         ours, theirs = (by_real_hudi(twice.judge.hudi, base, begin) for base in (twice.ours, twice.theirs))
         assert ours <= due
         assert ours.total() == theirs.total()
     assert twice.judge.goes_on() == ENDS_HERE.get((version, name, operation))
     if reader is not None:
-        assert by_real_hudi(reader, twice.ours, begin) == by_us(twice.ours, begin)
+        assert same(by_real_hudi(reader, twice.ours, begin)) == same(by_us(twice.ours, begin))
 
 
 def steps_of(rows: pa.Table, *, by_marks: bool) -> list[tuple[str, pa.Table]]:
@@ -208,7 +216,8 @@ def is_closed_log(change: Operation) -> bool:
 
 
 def is_marker(change: Operation) -> bool:
-    return ".cdc.marker." in change.path
+    """Of a change log: in version 6 it names the base file."""
+    return ".cdc.marker." in change.path or change.path.endswith(".parquet.marker.APPEND")
 
 
 @pytest.mark.conformance
@@ -223,13 +232,13 @@ def is_marker(change: Operation) -> bool:
     ],
 )
 @pytest.mark.parametrize("kind", [COW, MOR])
-@pytest.mark.parametrize("version", JUDGES)
+@pytest.mark.parametrize("version", [*JUDGES, "6-by-1.2.0"])
 def test_real_hudi_rolls_back_our_change_logs(
     request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str, timing: str, died: Any
 ) -> None:
     """Its next write does; it and its clean go on."""
-    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
-    table = Judged.create(hudi, tmp_path / "table", kind, version, {CHANGE_LOGS.name: "true"})
+    hudi: RealHudi = request.getfixturevalue(EVERY_JUDGE[version])
+    table = Judged.create(hudi, tmp_path / "table", kind, version.partition("-")[0], {CHANGE_LOGS.name: "true"})
     given = put_source(upsert_rows(table.rows, 4, "died").slice(4), tmp_path)
     plan = FaultPlan(when=died, timing=timing, counts=MUTATIONS)
     with pytest.raises(InjectedCrash):

@@ -21,8 +21,8 @@ from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.log_file import NewLogFile
-from hudi_core.filegroup.write.markers import MarkerType
-from hudi_core.model.names import LogFileName, WriteToken
+from hudi_core.filegroup.write.markers import log_marker
+from hudi_core.model.names import BaseFileName, LogFileName, WriteToken
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 
@@ -63,11 +63,15 @@ class ChangeLog(NewLogFile):
         file_id: str,
         attempt: TaskAttempt,
         mode: str,
-        marker: MarkerType,
+        *,
+        by_name: bool,
     ) -> None:
-        """`schema` is the table's, without meta fields; `mode` is TableConfig.change_logs."""
+        """`schema` is the table's, without meta fields; `mode` is TableConfig.change_logs; `by_name` is as in
+        log_marker. Up to version 6 the marker has the name of the base file, as Hudi's had before HUDI-1517: by that
+        its rollbacks delete the log file. By a marker with the log file's name 0.15 leaves it in the file group.
+        """
         token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
-        name = LogFileName(file_id, instant, 1, token, cdc=True)
+        name, base = LogFileName(file_id, instant, 1, token, cdc=True), BaseFileName(file_id, token, instant, "parquet")
         super().__init__(
             storage,
             instant,
@@ -75,7 +79,7 @@ class ChangeLog(NewLogFile):
             attempt,
             change_schema(mode, schema),
             block=BlockType.CDC_DATA,
-            marker=marker,
+            marker=(str(name if by_name else base), log_marker(by_name=by_name)),
         )
         columns = rows_schema(schema, path=self.path)
         names = (field["name"] for field in schema["fields"])

@@ -35,14 +35,14 @@ class NewLogFile:
         schema: AvroSchema,
         *,
         block: BlockType,
-        marker: MarkerType,
+        marker: tuple[str, MarkerType],
     ) -> None:
+        """`marker` is the file name that it has, and its type."""
         self.path = path
         self._storage, self._instant, self._epoch, self._kind = storage, instant, attempt.stage_id, block
         self._schema = schema
         self._schema_text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
-        partition, _, name = path.rpartition("/")
-        self._marker = create_marker(storage, instant, partition, name, marker)
+        self._marker = create_marker(storage, instant, path.rpartition("/")[0], *marker)
         check_attempt(storage, instant, self._epoch, self._marker, closed=False)
         self._file = storage.open_output(path)
         self._waiting: list[bytes] = []

@@ -60,7 +60,7 @@ class LogAppend(NewLogFile):
             attempt,
             add_meta_fields(files.schema),
             block=BlockType.AVRO_DATA,
-            marker=log_marker(by_name=by_name),
+            marker=(str(self.name), log_marker(by_name=by_name)),
         )
 
     def _next_name(self, storage: Storage, token: WriteToken) -> LogFileName:

@@ -30,7 +30,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import open_replaced_file
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanCounts, ScanResult
 from hudi_core.filegroup.write.base_file_writer import rows_schema
-from hudi_core.filegroup.write.markers import MarkerType, log_marker
+from hudi_core.filegroup.write.markers import MarkerType
 from hudi_core.model.names import RECORD_KEY, parse_base_file
 from hudi_core.model.partition import check_partition
 from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter, NewFile
@@ -151,9 +151,15 @@ def _write_group(
             # Imported here, as in _append.
             from hudi_core.filegroup.write.change_log import ChangeLog
 
-            marker = log_marker(by_name=target.by_name)
             changes = ChangeLog(
-                storage, files.instant, files.schema, partition, name.file_id, attempt, target.change_logs, marker
+                storage,
+                files.instant,
+                files.schema,
+                partition,
+                name.file_id,
+                attempt,
+                target.change_logs,
+                by_name=target.by_name,
             )
             stack.enter_context(changes)
         if target.operation not in TAGGING:

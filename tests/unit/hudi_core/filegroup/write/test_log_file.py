@@ -26,7 +26,9 @@ ROWS = pa.record_batch({"x": ["a", "b"]})
 
 def new_file(storage: LocalStorage) -> NewLogFile:
     attempt = TaskAttempt(0, 1, 0)
-    return NewLogFile(storage, T, f"a/{NAME}", attempt, SCHEMA, block=BlockType.CDC_DATA, marker=MarkerType.CREATE)
+    return NewLogFile(
+        storage, T, f"a/{NAME}", attempt, SCHEMA, block=BlockType.CDC_DATA, marker=(NAME, MarkerType.CREATE)
+    )
 
 
 @pytest.mark.parametrize(("most", "counts"), [(1, [2, 2, 2, 0]), (20, [4, 2]), (1 << 20, [6])])
