@@ -42,6 +42,8 @@ CASES = (
     "mor_compaction_requested",
     "mdt_all_cow",
     "mdt_all_mor",
+    "cdc_cow",
+    "cdc_mor",
 )
 KINDS = ("upsert", "delete", "upsert, staged")
 """Staged: executors make the records of new files for the metadata table."""
@@ -115,6 +117,8 @@ def changes_of(work: Work, scratch: Path) -> list[Operation]:
     assert not work.run(path, plan, dead_process()).repeated
     assert_done(path, work)
     assert any(map(stages_statistics, plan.mutations())) is work.stages
+    if work.source.name == "cdc_cow":
+        assert any(change.path.endswith(".cdc") for change in plan.mutations())
     return plan.mutations()
 
 
@@ -136,16 +140,19 @@ def assert_done(path: Path, work: Work) -> None:
     active = open_context(path).active
     commits = [active.read_commit(item) for item in active.load().commits()]
     (done,) = (metadata for metadata in commits if metadata.extra_metadata.get("airflow_hudi.token") == TOKEN)
-    written = {stat.path for stat in done.write_stats() if active.layout > 1 or stat.log_version is None}
+    stats = [stat for stat in done.write_stats() if active.layout > 1 or stat.log_version is None]
+    written = {path for stat in stats for path in stat.sizes}
     assert data_of(path, active.layout) - data_of(work.source, active.layout) == written
     assert left(path) == []
 
 
 def data_of(path: Path, layout: int) -> set[str]:
-    """The data files of a table. A rollback of layout 1 leaves log files, with a block that makes them void."""
+    """The data files of a table. A rollback of layout 1 leaves log files, with a block that makes them void, but no
+    change logs.
+    """
     names = {name: parse_data_file(name.rpartition("/")[2]) for name in data_files(path)}
     kinds = (BaseFileName,) if layout == 1 else (BaseFileName, LogFileName)
-    return {name for name, parsed in names.items() if isinstance(parsed, kinds)}
+    return {name for name, parsed in names.items() if isinstance(parsed, kinds) or name.endswith(".cdc")}
 
 
 def all_files(path: Path) -> dict[str, int]:
@@ -180,8 +187,15 @@ def assert_survives(work: Work, number: int, timing: Timing, scratch: Path) -> N
 @pytest.mark.parametrize(
     ("version", "case"),
     tiered(
-        [("6", "mor_basic"), ("8", "bucket_index_mor"), ("9", "cow_basic"), ("9", "bucket_index_cow")],
-        [("9", "cow_basic")],
+        [
+            ("6", "mor_basic"),
+            ("6", "cdc_mor"),
+            ("8", "bucket_index_mor"),
+            ("9", "cow_basic"),
+            ("9", "bucket_index_cow"),
+            ("9", "cdc_cow"),
+        ],
+        [("9", "cdc_cow")],
     ),
 )
 def test_killed_before_each_change_of_the_storage(version: str, case: str, tmp_path: Path) -> None:

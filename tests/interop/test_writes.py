@@ -56,9 +56,7 @@ CORE = [
     ("9", "merge_mode_event_time_cow", "upsert"),
     ("9", "cow_basic", "delete"),
 ]
-REFUSED = [
-    (name, operation) for name in ("cdc_cow", "cdc_cow_op_key", "cdc_mor", "mor_hfile_log") for operation in TAGGING
-]
+REFUSED = [("mor_hfile_log", operation) for operation in TAGGING]
 NOT_MERGED = {
     *((version, "types_3level_lists_cow", how) for version in JUDGES for how in ("upsert", "insert", "delete")),
     *((version, "types_cow", how) for version in ("6", "8") for how in ("upsert", "insert")),
@@ -87,7 +85,7 @@ def test_real_hudi_reads_what_it_would_have_written(
     twice = twice_written(golden, request, version, name)
     rows, before, model = given_rows(twice.case, twice.ours, operation), twice.judge.theirs, twice.model()
     if (name, operation) in REFUSED:
-        with pytest.raises(UnsupportedError, match=r"change logs|block\.format=hfile"):
+        with pytest.raises(UnsupportedError, match=r"block\.format=hfile"):
             twice.we_write(operation, rows)
         return
     error = fails_with(lambda: twice.they_write(operation, rows))
@@ -143,7 +141,7 @@ def test_a_bulk_insert_of_rows_that_are_marked_as_deleted(
 @pytest.mark.conformance
 @pytest.mark.parametrize(
     ("version", "name"),
-    [table for table in TABLES if not table[1].startswith(("types_", "cdc_", "empty_", NO_META))],
+    [table for table in TABLES if not table[1].startswith(("types_", "empty_", NO_META))],
 )
 def test_real_hudi_goes_on_behind_our_writes(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str

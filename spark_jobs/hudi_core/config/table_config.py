@@ -60,6 +60,13 @@ ARCHIVE_FOLDER = ConfigKey("hoodie.archivelog.folder", "archived", str)
 TIMELINE_FOLDER = ConfigKey("hoodie.timeline.path", "timeline", str)
 HISTORY_FOLDER = ConfigKey("hoodie.timeline.history.path", "history", str)
 DROP_PARTITION = flag("hoodie.datasource.write.drop.partition.columns")
+CHANGE_LOGS = flag("hoodie.table.cdc.enabled")
+KEYS_ONLY = "OP_KEY_ONLY"
+ROWS_BEFORE = "DATA_BEFORE"
+WHOLE_IMAGES = "DATA_BEFORE_AFTER"
+CHANGE_LOG_MODE = ConfigKey(
+    "hoodie.table.cdc.supplemental.logging.mode", WHOLE_IMAGES, one_of(WHOLE_IMAGES, ROWS_BEFORE, KEYS_ONLY)
+)
 
 CREATE_SCHEMA = "hoodie.table.create.schema"
 
@@ -102,6 +109,11 @@ class TableConfig:
     def dropped_columns(self) -> tuple[str, ...]:
         """The partition columns, when data files lack them. Those of Hudi's row writer are in the table's schema."""
         return self.partition_fields if self.drop_partition_columns else ()
+
+    @property
+    def change_logs(self) -> str | None:
+        """What the change logs of writes have of each row (CHANGE_LOG_MODE). None where the table has no such logs."""
+        return CHANGE_LOG_MODE.read(self.raw, path=self.path) if CHANGE_LOGS.read(self.raw, path=self.path) else None
 
     @property
     def is_merge_on_read(self) -> bool:

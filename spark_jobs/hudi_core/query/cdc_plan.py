@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
+from hudi_core.config.table_config import CHANGE_LOG_MODE, KEYS_ONLY, WHOLE_IMAGES
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.read_spec import of_predicate, select_columns
@@ -33,9 +34,6 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileSlice, slice_of_base
 from hudi_core.view.file_system_view import FileSystemView
 
-MODE_KEY: Final = "hoodie.table.cdc.supplemental.logging.mode"
-_WHOLE_IMAGES: Final = "DATA_BEFORE_AFTER"
-_KEYS_ONLY: Final = "OP_KEY_ONLY"
 _NO_CHANGE: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER, Operation.INDEX})
 """Operations that rewrite rows without changing any (WriteOperationType.yieldChanges)."""
 _NEW_GROUP: Final = "null"
@@ -103,17 +101,17 @@ class _ChangeFinder:
                     f"the changes of commit {change.instant} in {change.partition or 'the table'} must be "
                     "computed, and rows lack _hoodie_ columns",
                     path=self.context.config.path,
-                    remedy=f"write the table with {MODE_KEY}={_WHOLE_IMAGES}",
+                    remedy=f"write the table with {CHANGE_LOG_MODE.name}={WHOLE_IMAGES}",
                 )
 
     def _of_base_file(self, requested: str, partition: str, stat: WriteStat, name: BaseFileName) -> Change:
         after = Image(slice_of_base(DataFile(partition, str(name), stat.file_size_in_bytes)))
         if stat.cdc_stats:
             logs = tuple(self._cdc_log(partition, path, size) for path, size in stat.cdc_stats)
-            mode = self.context.config.raw.get(MODE_KEY, _WHOLE_IMAGES).upper()
-            if mode == _WHOLE_IMAGES:
+            mode = CHANGE_LOG_MODE.read(self.context.config.raw, path=self.context.config.path)
+            if mode == WHOLE_IMAGES:
                 return Change(requested, partition, logs)
-            before = self._previous(partition, stat) if mode == _KEYS_ONLY else None
+            before = self._previous(partition, stat) if mode == KEYS_ONLY else None
             return Change(requested, partition, logs, before, after)
         # As many writes as inserts: the file had no rows before, but only where nothing was deleted either.
         kept_none = stat.num_update_writes == stat.num_deletes == 0 and stat.num_writes == stat.num_inserts

@@ -35,7 +35,7 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
         return None
     metadata = decode_commit(decision.content, path=path)
     metadata.check_paths(source=path)
-    sizes = {stat.path: stat.file_size_in_bytes for stat in metadata.write_stats()}
+    sizes = {path: size for stat in metadata.write_stats() for path, size in stat.sizes.items()}
     there = _sizes(context, metadata.partition_to_write_stats)
     gone = next((file for file, size in sizes.items() if there.get(file) != size), None)
     if gone is not None:

@@ -52,12 +52,15 @@ def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> 
     return [info for info, name in files_of(storage, instant, partitions) if isinstance(name, BaseFileName)]
 
 
-def log_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
+def log_files_of(
+    storage: Storage, instant: str, partitions: Iterable[str], *, shared_logs: bool = False
+) -> list[FileInfo]:
     """Returns the log files that attempts at `instant` wrote into `partitions`: the log files named after `instant`. In
     version 6, log files are named after the file slice; there it returns the log files of this engine whose blocks are
     all of `instant`. A log file without a whole block was cut, or is being written, by an attempt at any instant: it
     counts where a marker of `instant` names it. In version 6 Hudi may append to any log file, so a log file with a
-    block of another instant stays. Log files of Hudi's attempts stay, too: their double rows merge.
+    block of another instant stays. Log files of Hudi's attempts stay, too: their double rows merge. `shared_logs`:
+    `instant` may have made slices of version 6, and writers behind it name their log files after it.
     """
     files_of_instant = []
     marked = {marker.data_path for marker in list_markers(storage, instant)}
@@ -65,16 +68,22 @@ def log_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> l
         for info in files:
             name = parse_data_file(info.name)
             if isinstance(name, LogFileName) and (
-                name.instant == instant or _is_own(storage, info, name, instant, marked)
+                (name.instant == instant and (name.cdc or not shared_logs))
+                or _is_own(storage, info, name, instant, marked)
             ):
                 files_of_instant.append(info)
     return files_of_instant
 
 
-def data_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
-    """Returns the base files and log files that attempts at `instant` wrote into `partitions`."""
+def data_files_of(
+    storage: Storage, instant: str, partitions: Iterable[str], *, shared_logs: bool = False
+) -> list[FileInfo]:
+    """Returns the base files and log files (log_files_of) that attempts at `instant` wrote into `partitions`."""
     names = [*partitions]
-    return [*base_files_of(storage, instant, names), *log_files_of(storage, instant, names)]
+    return [
+        *base_files_of(storage, instant, names),
+        *log_files_of(storage, instant, names, shared_logs=shared_logs),
+    ]
 
 
 def _is_own(storage: Storage, info: FileInfo, name: LogFileName, instant: str, marked: Collection[str]) -> bool:

@@ -26,6 +26,10 @@ from hudi_core.filegroup.merge.record_keys import as_mask, record_keys
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind, base_step, compares_with_base
 
+OnChange = Callable[[pa.Array, pa.RecordBatch | None, pa.RecordBatch | None], None]
+"""Gets the keys of rows that a merge changes, and these rows before and after: None before for new rows, None after for
+deleted ones.
+"""
 GROUP_SHARE = 8
 """A group of base batches whose keys are looked up at once takes at most the memory budget divided by this."""
 
@@ -59,10 +63,11 @@ class SliceMerge:
         budget: int,
         first_only: bool = False,
         visible: Callable[[pa.RecordBatch], pa.Array] | None = None,
+        on_change: OnChange | None = None,
     ) -> None:
         """Base batches must have the schema of the records' rows. `path` is the base file, for errors. With
         `first_only`, only the first of the base rows with one key is merged, as in a reader. Rows that are not
-        `visible` count as absent.
+        `visible` count as absent. `on_change` gets each row that is counted as updated, deleted or inserted.
         """
         self.counts = MergeCounts()
         self.records = records
@@ -74,6 +79,7 @@ class SliceMerge:
         self._first_hit = np.zeros(len(records) if first_only else 0, dtype=np.int64)
         self._first_only = first_only and records.positions is None
         self._visible = visible
+        self._on_change = on_change
         self._position = 0
 
     def rows(self, base: Iterable[pa.RecordBatch], *, batch_rows: int, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
@@ -129,6 +135,14 @@ class SliceMerge:
             )
             rows.append(row)
             deleted[np.flatnonzero(merged)[gone]] = True
+        if self._on_change is not None:
+            keys = self.records.keys.take(pa.array(records))
+            for chosen, after in zip((replaced, merged), rows, strict=False):
+                stays, old = pa.array(~deleted[chosen]), chosen & ~deleted
+                if old.any():
+                    self._on_change(keys.filter(pa.array(old)), batch.take(pa.array(hits[old])), after.filter(stays))
+            if deleted.any():
+                self._on_change(keys.filter(pa.array(deleted)), batch.take(pa.array(hits[deleted])), None)
         self.counts.updated += int((replaced | (merged & ~deleted)).sum())
         self.counts.deleted += int(deleted.sum())
         self.counts.kept += int((~step.replace & ~merged).sum())
@@ -170,7 +184,11 @@ class SliceMerge:
         self.counts.missed_deletes += len(unmatched) - len(records)
         self.counts.inserted += len(records)
         for start in range(0, len(records), batch_rows):
-            yield self.records.take(records[start : start + batch_rows])
+            chosen = records[start : start + batch_rows]
+            rows = self.records.take(chosen)
+            if self._on_change is not None:
+                self._on_change(self.records.keys.take(pa.array(chosen)), None, rows)
+            yield rows
 
     def _lookup(self, batches: Sequence[pa.RecordBatch]) -> NDArray[np.int32]:
         """Returns the place of each row's key (or position) among the records; -1 when the logs do not name it."""

@@ -9,6 +9,8 @@
 - ``markers``: where a data file is announced before it is written; when a late task deletes its file; how a timeline
   server's list of markers is read.
 - ``base_file_writer``: a new base file: the bloom filter and the key range in its footer; in which order keys compare.
+- ``log_file``: a log file of new rows; when a block is full.
+- ``change_log``: which changes of rows a table with change logs records, and with what of each row.
 - ``log_copy``: a log file of copied records and deletes; when a block is full; the order of records with positions.
 - ``delete_entries``: which ordering values the deletes in a log file have; which marked rows stay rows.
 - ``rollback_files``: which files of a plan a rollback may delete; the log file of its command block, also when the

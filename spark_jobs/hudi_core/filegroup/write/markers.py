@@ -44,6 +44,13 @@ class Marker:
         return join(self.partition, self.file_name)
 
 
+def log_marker(*, by_name: bool) -> MarkerType:
+    """Returns the type for a new log file; `by_name`: it is named after its write, as in version 8 and later. Hudi 1.2
+    fails to roll back a log file of one writer alone unless its marker says so; 0.15 takes no other than APPEND.
+    """
+    return MarkerType.CREATE if by_name else MarkerType.APPEND
+
+
 def marker_folder(instant: str) -> str:
     return f"{TEMP_FOLDER}/{check_file_name(instant, source='instant')}"
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from hudi_core.codec.avro.schema import AvroSchema, without_meta_fields
+from hudi_core.config.table_config import CHANGE_LOGS
 from hudi_core.errors import ConflictError, TimelineError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import refuse_skeleton
@@ -42,7 +43,6 @@ from hudi_core.transaction.reconcile import log_files_of
 
 _CHECKPOINTS = ("deltastreamer.checkpoint.", "streamer.checkpoint.")
 """Prefixes of the extra metadata in which Hudi's streamers keep how far they have read. They read the latest first."""
-_CHANGE_LOGS = "hoodie.table.cdc.enabled"
 
 log = logging.getLogger(__name__)
 
@@ -126,12 +126,12 @@ class CompactionJob(RewriteJob[CompactionPlan]):
                 )
 
     def _warn_of_change_logs(self, plan: CompactionPlan) -> None:
-        if self.context.config.raw.get(_CHANGE_LOGS, "").lower() == "true" and any(map(_is_logged, plan.operations)):
+        if self.context.config.change_logs is not None and any(map(_is_logged, plan.operations)):
             log.warning(
                 "the table has change logs (%s), and compaction %s writes none: Flink's readers that take changes from "
                 "those of compactions (read.cdc.from.changelog) stop at it; let Hudi compact the table where they are "
                 "used",
-                _CHANGE_LOGS,
+                CHANGE_LOGS.name,
                 self.instant,
             )
 
@@ -140,7 +140,9 @@ class CompactionJob(RewriteJob[CompactionPlan]):
 
 
 def _is_logged(item: CompactionOperation) -> bool:
-    """Whether Hudi 1.2.0 writes a change log when it compacts such a slice of a version 9 table with change logs."""
+    """Whether no write has a change log of such a slice's new rows (HoodieMergeHandleFactory). Hudi 1.2.0 writes one
+    whenever it compacts a slice of a table with change logs.
+    """
     return item.base_file is None or BUCKET_ID.match(item.file_id) is not None
 
 

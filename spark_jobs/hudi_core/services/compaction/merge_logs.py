@@ -36,7 +36,7 @@ from hudi_core.filegroup.read.log_scan import ScanResult, scan_log_files
 from hudi_core.filegroup.read.slice_reader import block_positions
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.log_copy import LogCopy
-from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
+from hudi_core.filegroup.write.markers import check_attempt, create_marker, log_marker
 from hudi_core.model.names import LogFileName, WriteToken, parse_base_file, parse_data_file, parse_log_file, spelled
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.compaction.block_order import BlockOrder
@@ -121,8 +121,7 @@ class _Merge:
         listed = self.storage.list_files(self.partition)
         unit.order.check(self.storage, unit.operation, listed, frozenset(merged), committed)
         name = self._name(listed)
-        # Hudi 1.2 fails to roll back a log file of one writer alone, unless its marker says so.
-        kind = MarkerType.CREATE if unit.order.by_name else MarkerType.APPEND
+        kind = log_marker(by_name=unit.order.by_name)
         marker = create_marker(self.storage, self.instant, self.partition, str(name), kind)
         check_attempt(self.storage, self.instant, self.token.stage_id, marker, closed=False)
         headers = {HeaderKey.INSTANT_TIME: self.instant, HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(merged)}

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, parse_schema
-from hudi_core.config.keys import ConfigKey, flag, one_of, optional
+from hudi_core.config.keys import ConfigKey, flag, optional
 from hudi_core.config.new_table import COMMIT_TIME, EVENT_TIME, NewTable, key_generator_class, key_generator_type
 from hudi_core.config.rows_config import (
     TIME_DELIMITER,
@@ -27,6 +27,8 @@ from hudi_core.config.rows_config import (
 from hudi_core.config.table_config import (
     ARCHIVE_FOLDER,
     BASE_FORMAT,
+    CHANGE_LOG_MODE,
+    CHANGE_LOGS,
     CHECKSUM,
     CREATE_SCHEMA,
     DATABASE,
@@ -65,17 +67,11 @@ _VERSIONS: Final[Mapping[int, TableVersion]] = {version.number: version for vers
 _PRECOMBINE: Final = "hoodie.table.precombine.field"
 _INITIAL_VERSION: Final = "hoodie.table.initial.version"
 _LEGACY_PAYLOAD: Final = "hoodie.table.legacy.payload.class"
-_CHANGE_LOGS: Final = flag("hoodie.table.cdc.enabled")
-_CHANGE_LOG_MODE: Final = ConfigKey(
-    "hoodie.table.cdc.supplemental.logging.mode",
-    "DATA_BEFORE_AFTER",
-    one_of("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"),
-)
 _METAFILES: Final = flag("hoodie.partition.metafile.use.base.format")
 _FORMATS: Final = flag("hoodie.table.multiple.base.file.formats.enable")
 _EXTRACTOR: Final = optional("hoodie.datasource.hive_sync.partition_extractor_class")
 _EXTRACTORS: Final = "org.apache.hudi.hive."
-_FLAGS: Final = (POPULATE_META, URL_ENCODE, DROP_PARTITION, _CHANGE_LOGS, _METAFILES)
+_FLAGS: Final = (POPULATE_META, URL_ENCODE, DROP_PARTITION, CHANGE_LOGS, _METAFILES)
 _TIMES: Final = (
     *(TIME_TYPE, TIME_UNIT, TIME_INPUT, TIME_DELIMITER, TIME_OUTPUT, TIME_ZONE, TIME_INPUT_ZONE, TIME_OUTPUT_ZONE),
 )
@@ -105,7 +101,7 @@ def new_properties(table: NewTable, options: Mapping[str, str], schema: AvroSche
         **_key_generator(table, version, options),
         HIVE_STYLE.name: _text(table.hive_style),
         **{key.name: _text(key.read(options)) for key in _FLAGS},
-        **({_CHANGE_LOG_MODE.name: _CHANGE_LOG_MODE.read(options)} if _CHANGE_LOGS.read(options) else {}),
+        **({CHANGE_LOG_MODE.name: CHANGE_LOG_MODE.read(options)} if CHANGE_LOGS.read(options) else {}),
         BASE_FORMAT.name: "PARQUET",
         TIMEZONE.name: TIMEZONE.read(options),
         **_folders(version),
@@ -249,6 +245,6 @@ _COMPARED: Final[Mapping[str, Callable[[Mapping[str, str]], Any]]] = {
         for name in (MERGE_MODE_KEY, STRATEGY_KEY, STRATEGY_KEY_0_15, _LEGACY_PAYLOAD, PARTIAL_UPDATE_KEY)
     },
     KEYGENERATOR_TYPE: _kind,
-    **{key.name: _read_by(key) for key in (*_TIMES, HIVE_STYLE, *_FLAGS, _CHANGE_LOG_MODE, BASE_FORMAT, TIMEZONE)},
+    **{key.name: _read_by(key) for key in (*_TIMES, HIVE_STYLE, *_FLAGS, CHANGE_LOG_MODE, BASE_FORMAT, TIMEZONE)},
 }
 """How each property that counts is read, with the default that it has where it is not set."""

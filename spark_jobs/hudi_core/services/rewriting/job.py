@@ -130,7 +130,7 @@ class RewriteJob(Job[Plan, Rewritten]):
             return
         published = set()
         if instant is not None and is_completed:
-            published = {stat.path for stat in self.active.read_commit(instant).write_stats()}
+            published = set(_sizes(self.active.read_commit(instant).write_stats()))
         for info in self.find_files(self.storage, self.instant, self.touched(self.file_groups(plan))):
             name = parse_data_file(info.name)
             token = None if name is None else name.token
@@ -358,7 +358,7 @@ def commit_metadata(
 
 
 def _sizes(stats: Iterable[WriteStat]) -> dict[str, int]:
-    return {stat.path: stat.file_size_in_bytes for stat in stats}
+    return {path: size for stat in stats for path, size in stat.sizes.items()}
 
 
 def _is_owner(held: Claim) -> bool:

@@ -135,6 +135,9 @@ def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]
             log.warning("marker of %s for %s: that is no file of this instant, it is left alone", failed.time, named)
         elif isinstance(parsed, LogFileName) and is_own and shared_logs:
             yield RollbackStep(marker.partition, delete=(marker.file_name,))
+        elif isinstance(parsed, BaseFileName) and is_own and marker.kind == MarkerType.APPEND.value:
+            here = listed.get(marker.partition, {}).values()
+            yield from (deletion_of(info) for info in here if _is_log_of(info, parsed))
         elif is_own:
             yield RollbackStep(marker.partition, parsed.file_id, failed.time, (marker.file_name,))
         elif isinstance(parsed, LogFileName):

@@ -11,10 +11,7 @@ many bytes, three times.
 from __future__ import annotations
 
 import io
-import json
-import struct
 import time
-from types import TracebackType
 from typing import Final
 
 import numpy as np
@@ -23,9 +20,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.codec.avro.arrow import arrow_schema
-from hudi_core.codec.avro.encode import encode_records
-from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields
-from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
+from hudi_core.codec.avro.schema import add_meta_fields
+from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.positions import encode_positions
 from hudi_core.codec.parquet.statistics import SPARK_VERSION, proleptic_version
 from hudi_core.codec.parquet.writer import BaseFileWriter
@@ -34,7 +30,8 @@ from hudi_core.filegroup.merge.record_keys import delete_flags
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.write.base_file_writer import parquet_style
 from hudi_core.filegroup.write.delete_entries import DeleteEntries
-from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
+from hudi_core.filegroup.write.log_file import BLOCK_BYTES, NewLogFile
+from hudi_core.filegroup.write.markers import log_marker
 from hudi_core.model.names import FILE_NAME, RECORD_KEY, LogFileName, WriteToken, parse_base_file, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, NewFile, NewFiles, statistics_of
@@ -43,18 +40,14 @@ from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.transaction.reconcile import OWN_ATTEMPTS
 from hudi_core.view.file_group import FileSlice
 
-BLOCK_BYTES: Final = 64 << 20
-"""A block is written when its rows, or the entries of its deletes, have this many bytes. Hudi cuts at 256 MiB."""
-_HEAD: Final = struct.Struct(">ii")
-_VERSION: Final = 3
 _NONE: Final = -1
 """Stands for the position of a row that has none."""
 
 Positions = NDArray[np.int64]
 
 
-class LogAppend:
-    """One new log file of the file slice `old`. An error inside a `with` block removes it."""
+class LogAppend(NewLogFile):
+    """One new log file of the file slice `old`."""
 
     def __init__(
         self,
@@ -66,33 +59,35 @@ class LogAppend:
         policy: MergePolicy,
         *,
         by_name: bool,
+        names_slice: bool = False,
     ) -> None:
-        """In layout 1 the file is named after `base_instant`, the instant of the slice; `by_name`: after its own."""
+        """In layout 1 the file is named after `base_instant`, the instant of the slice; `by_name`: after its own, and
+        then the stat has the files of the slice only with `names_slice`: Hudi's change-data queries look for them.
+        """
         self.updates = self.deletes = 0
-        self._storage, self._files, self._old, self._policy = storage, files, old, policy
-        self._base_instant, self._by_name, self._epoch = base_instant, by_name, attempt.stage_id
-        self._schema: AvroSchema = add_meta_fields(files.schema)
-        self._schema_text = json.dumps(self._schema, separators=(",", ":"), ensure_ascii=False)
+        self._files, self._old, self._policy = files, old, policy
+        self._base_instant, self._by_name, self._names_slice = base_instant, by_name, names_slice
         self._started = time.perf_counter()
-        partition = old.file_group.partition
         token = WriteToken(attempt.partition_id, attempt.stage_id, OWN_ATTEMPTS + attempt.attempt_id)
-        self.name = self._next_name(token)
-        self.path = join(partition, str(self.name))
-        # Hudi 1.2 fails to roll back a log file of one writer alone, unless its marker says so.
-        kind = MarkerType.CREATE if by_name else MarkerType.APPEND
-        self._marker = create_marker(storage, files.instant, partition, str(self.name), kind)
-        check_attempt(storage, files.instant, self._epoch, self._marker, closed=False)
-        self._file = storage.open_output(self.path)
+        self.name = self._next_name(storage, token)
+        super().__init__(
+            storage,
+            files.instant,
+            join(old.file_group.partition, str(self.name)),
+            attempt,
+            add_meta_fields(files.schema),
+            marker=(str(self.name), log_marker(by_name=by_name)),
+        )
         self._waiting: list[pa.RecordBatch] = []
         self._positions: list[Positions] = []
         self._waiting_bytes = 0
-        self._entries = DeleteEntries(policy, files.schema, partition, path=self.path)
+        self._entries = DeleteEntries(policy, files.schema, old.file_group.partition, path=self.path)
 
-    def _next_name(self, token: WriteToken) -> LogFileName:
+    def _next_name(self, storage: Storage, token: WriteToken) -> LogFileName:
         file_id, partition = self._old.file_group.file_id, self._old.file_group.partition
         if self._by_name:
             return LogFileName(file_id, self._files.instant, 1, token)
-        names = (parse_data_file(info.name) for info in self._storage.list_files(partition))
+        names = (parse_data_file(info.name) for info in storage.list_files(partition))
         versions = [
             name.version
             for name in names
@@ -131,7 +126,7 @@ class LogAppend:
         """Writes a delete block where its entries have `full` bytes."""
         if self._entries.count and self._entries.nbytes >= full:
             order, headers = self._placed(self._entries.positions)
-            self._write(BlockType.DELETE, self._entries.take(order), headers)
+            self.write_block(BlockType.DELETE, self._entries.take(order), headers)
 
     def _flush(self) -> None:
         rows, positions = pa.Table.from_batches(self._waiting), np.concatenate(self._positions)
@@ -144,10 +139,9 @@ class LogAppend:
         file_id = pa.repeat(pa.scalar(name, pa.string()), rows.num_rows)
         rows = rows.add_column(names.index(FILE_NAME), FILE_NAME, file_id)
         if self._files.config.log_block_format == "PARQUET":
-            self._write(BlockType.PARQUET_DATA, self._parquet(rows), headers)
+            self.write_block(BlockType.PARQUET_DATA, self._parquet(rows), headers)
             return
-        data = (encode_records(batch, self._schema, path=self.path) for batch in rows.to_batches())
-        self._write(BlockType.AVRO_DATA, b"".join((_HEAD.pack(_VERSION, rows.num_rows), *data)), headers)
+        self.write_records(BlockType.AVRO_DATA, rows.num_rows, map(self.encoded, rows.to_batches()), headers)
 
     def _parquet(self, rows: pa.Table) -> bytes:
         """Returns a Parquet file of the rows, as base files are written, but without record keys in its footer."""
@@ -173,41 +167,24 @@ class LogAppend:
             HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: parse_base_file(base.name).instant,
         }
 
-    def _write(self, kind: BlockType, content: bytes, more: dict[HeaderKey, str]) -> None:
-        headers = {HeaderKey.INSTANT_TIME: self._files.instant, HeaderKey.SCHEMA: self._schema_text, **more}
-        self._file.write(encode_block(kind, headers, content, hudi_1_headers=bool(more)))
-
     def close(self) -> NewFile:
         """Completes the file."""
         if any(batch.num_rows for batch in self._waiting):
             self._flush()
         self._flush_deletes(0)
-        size = self._file.tell()
-        self._file.close()
-        check_attempt(self._storage, self._files.instant, self._epoch, self._marker, closed=True)
-        stat = self._stat(size)
+        stat = self._stat(self.end())
         return NewFile(stat, statistics_of(self._storage, stat, self._files.requirements, is_base=False))
 
-    def __enter__(self) -> LogAppend:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # The stream's own exit keeps a half-written object from being published, where the storage can.
-        self._file.__exit__(kind, error, trace)
-        if isinstance(error, Exception):
-            self._storage.delete(self.path)
-
     def _stat(self, size: int) -> WriteStat:
-        old, base = self._old, self._old.base_file
-        earlier = () if self._by_name else tuple(log.name for log in reversed(old.log_files))
-        is_first = not self._by_name and self._base_instant == old.base_instant
+        old = self._old
+        instant = old.base_instant if self._names_slice else self._files.instant
+        is_of_slice = self._names_slice if self._by_name else self._base_instant == old.base_instant
+        earlier = (*reversed(old.log_files), *reversed(old.cdc_files)) if is_of_slice else ()
         return WriteStat(
             file_id=old.file_group.file_id,
             path=self.path,
             partition_path=old.file_group.partition,
-            prev_commit=self._files.instant if self._by_name else self._base_instant,
+            prev_commit=instant if self._by_name else self._base_instant,
             num_writes=self.updates,
             num_deletes=self.deletes,
             num_update_writes=self.updates,
@@ -217,8 +194,8 @@ class LogAppend:
             total_upsert_time_ms=int((time.perf_counter() - self._started) * 1000),
             log_version=self.name.version,
             log_offset=0,
-            base_file=base.name if is_first and base is not None else "",
-            log_files=(*(earlier if is_first else ()), str(self.name)),
+            base_file=old.base_file.name if is_of_slice and old.base_file is not None else "",
+            log_files=(*(log.name for log in earlier), str(self.name)),
             extra={"numUpdates": 0, "totalLogReadTimeMs": 0} if self._files.as_hudi_1 else {},
         )
 

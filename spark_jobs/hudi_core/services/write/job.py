@@ -86,10 +86,11 @@ class WriteJob(RewriteJob[WritePlan]):
     """The job of a write of rows."""
 
     changes_rows = True
-    find_files = staticmethod(data_files_of)
 
     def __init__(self, run: Run, work: RowsWork) -> None:
         super().__init__(run)
+        by_name = run.context.config.features.log_name_has_delta_commit
+        self.find_files = partial(data_files_of, shared_logs=not by_name)
         self.operation = work.operation
         self.action = self.conflicts_as = work.action(run.context)
         self._work = work
@@ -343,6 +344,7 @@ class WriteJob(RewriteJob[WritePlan]):
             policy,
             CommittedInstants.of(timeline),
             rows.rows,
+            context.config.change_logs,
         )
         written = self.run.engine.exchange(
             produce_routed,

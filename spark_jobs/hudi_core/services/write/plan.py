@@ -9,7 +9,6 @@ from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hudi_core.config.keys import flag
 from hudi_core.config.rows_config import (
     BUCKET_ENGINE,
     COMBINE_UPSERTS,
@@ -53,7 +52,6 @@ from hudi_core.view.file_system_view import PendingWork
 
 TAGGING: Final = frozenset({Operation.UPSERT, Operation.DELETE})
 """Operations that look for the file groups of their keys."""
-_CHANGE_LOGS = flag("hoodie.table.cdc.enabled")
 _BY_HUDI: Final = "write with Hudi"
 _BY_HASH: Final = f"give {INDEX_TYPE.name}=BUCKET, {NUM_BUCKETS.name} and {BUCKET_ENGINE.name} as its writers have them"
 _NO_ROWS: Final = "the source has no rows"
@@ -179,15 +177,12 @@ def _places(slices: Sequence[FileSlice], buckets: Buckets) -> dict[str, int]:
 
 
 def _check_supported(context: TableContext, work: Work) -> None:
-    config, path = context.config, context.config.path
+    path = context.config.path
     index = index_type(context.options)
     if work.operation == Operation.INSERT and not DUPLICATE_INSERTS.read(context.options):
         raise UnsupportedError(f"{DUPLICATE_INSERTS.name}=false", path=path, remedy=f"use upsert, or {_BY_HUDI}")
     changes_groups = work.operation in TAGGING or (work.rows is not None and work.rows.rows.buckets is not None)
-    if changes_groups and _CHANGE_LOGS.read(config.raw):
-        message = f"{work.operation} into a table with change logs ({_CHANGE_LOGS.name})"
-        raise UnsupportedError(message, path=path, remedy=_BY_HUDI)
-    if changes_groups and config.is_merge_on_read and LOG_BLOCK_FORMAT.read(context.options) == "HFILE":
+    if changes_groups and context.config.is_merge_on_read and LOG_BLOCK_FORMAT.read(context.options) == "HFILE":
         message = f"{work.operation} with {LOG_BLOCK_FORMAT.name}=hfile"
         raise UnsupportedError(message, path=path, remedy=f"use avro or parquet, or {_BY_HUDI}")
     if work.operation not in TAGGING:
@@ -260,18 +255,17 @@ def _small_shares(
     context: TableContext, timeline: Timeline, plan: WritePlan, new: Mapping[str, int], row_bytes: float
 ) -> dict[str, tuple[tuple[int, int], ...]]:
     """Returns Routes.small: small file groups are filled first (UpsertPartitioner.getSmallFiles), but none with a
-    pending plan or log files, and none where change logs are written.
+    pending plan or log files. In a merge-on-read table change logs count as such (SparkUpsertDeltaCommitPartitioner).
     """
     limit, full = SMALL_FILE_BYTES.read(context.options), MAX_FILE_BYTES.read(context.options)
-    if _CHANGE_LOGS.read(context.config.raw):
-        return {}
     pending = timeline.pending().of_actions(*PLANS_OF_FILE_GROUPS)
     planned = frozenset().union(*(planned_file_groups(context.active, item) or () for item in pending))
     shares: dict[str, list[tuple[int, int]]] = {}
     for number, item in sorted(enumerate(plan.slices), key=lambda numbered: numbered[1].size):
         partition = item.file_group.partition
         count, start = new.get(partition, 0), _end(shares.get(partition, ()))
-        is_small = item.size < min(limit, full) and not item.log_files and item.file_group not in planned
+        has_logs = item.log_files or (item.cdc_files and context.config.is_merge_on_read)
+        is_small = item.size < min(limit, full) and not has_logs and item.file_group not in planned
         room = int((full - item.size) / max(1.0, row_bytes))
         if not count or not is_small or start >= FRACTIONS or room < 1:
             continue

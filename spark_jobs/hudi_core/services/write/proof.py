@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from hudi_core.metadata_table.records.file_statistics import FileStatistics
-from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
+from hudi_core.model.names import FileGroupId, LogFileName, parse_base_file, parse_log_file
+from hudi_core.model.partition import join
 from hudi_core.services.rewriting.new_file_groups import NewFile, prove_files
 from hudi_core.services.rewriting.proof import Rewritten, file_of, unproved
 from hudi_core.services.write.plan import Groups, Routes, WritePlan
@@ -83,6 +84,9 @@ def _proved(
     due = counts.base + counts.inserted - counts.deleted if is_base else counts.updated
     if file.stat.num_writes != due:
         raise unproved(f"{file.stat.num_writes} rows were written for {counts}", source)
+    changes = join(group.partition, str(LogFileName(group.file_id, instant, 1, name.token, cdc=True)))
+    if any(path != changes or size <= 0 for path, size in file.stat.cdc_stats):
+        raise unproved(f"the engine returned the change logs {file.stat.cdc_stats}", source)
     if with_statistics and (file.statistics is None or file.statistics.file != file_of(file.stat, is_base=is_base)):
         raise unproved("the result has no statistics of the file for the metadata table", source)
     return file

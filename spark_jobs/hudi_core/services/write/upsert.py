@@ -2,7 +2,8 @@
 one shard, which writes the next base file of the group (HoodieMergeHandle, HoodieConcatHandle of 0.15,
 HoodieWriteMergeHandle of 1.x): pages without a new row are copied, others merged.
 
-Memory of a shard: that of a compaction (compaction/merge_slice.py), with the new rows in place of log records.
+Memory of a shard: that of a compaction (compaction/merge_slice.py), with the new rows in place of log records, and
+that of a change log (filegroup/write/change_log.py).
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ import pyarrow as pa
 from hudi_core.codec.parquet.statistics import proleptic_version
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
-from hudi_core.filegroup.merge.base_merge import SliceMerge
+from hudi_core.filegroup.merge.base_merge import OnChange, SliceMerge
 from hudi_core.filegroup.merge.log_merge import LogMerger
 from hudi_core.filegroup.merge.ordering_values import Ordering
-from hudi_core.filegroup.merge.record_keys import delete_flags
+from hudi_core.filegroup.merge.record_keys import delete_flags, record_keys
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import open_replaced_file
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanCounts, ScanResult
@@ -60,7 +61,7 @@ _NO_LOGS: Final = ScanResult((), (), ScanCounts())
 class UpsertTarget:
     """What shards need. `new` is for new file groups. `slices` are those that `routes` names by number, with their
     `log_instants` (WritePlan); `by_name` is as in LogAppend, `policy` and `committed` as in SliceTarget. The columns of
-    new rows are those of the source, fewer in a delete.
+    new rows are those of the source, fewer in a delete. `change_logs` is TableConfig.change_logs.
     """
 
     operation: str
@@ -72,6 +73,7 @@ class UpsertTarget:
     policy: MergePolicy
     committed: CommittedInstants
     rows: SourceRows
+    change_logs: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +147,32 @@ def _write_group(
         )
         stack.enter_context(writer)
         incoming = _Incoming(target, partition, schema, attempt)
+        changes = None
+        if target.change_logs is not None:
+            # Imported here, as in _append.
+            from hudi_core.filegroup.write.change_log import ChangeLog
+
+            changes = ChangeLog(
+                storage,
+                files.instant,
+                files.schema,
+                partition,
+                name.file_id,
+                attempt,
+                target.change_logs,
+                by_name=target.by_name,
+            )
+            stack.enter_context(changes)
         if target.operation not in TAGGING:
             SliceRows(of_group, planned, schema, base, None, _NO_LOGS, 0, 0, compacts=False).append_to(writer)
             for piece in incoming.batches(batches):
                 writer.write(piece.rows)
+                if changes is not None:
+                    changes.add(record_keys(piece.rows, target.policy.key_fields, path=base.path), None, piece.rows)
             counts = GroupRows(base.num_rows, incoming.count, inserted=incoming.count)
         else:
-            merge = _merge(target, incoming.batches(batches), schema, base.path, stack)
+            on_change = None if changes is None else changes.add
+            merge = _merge(target, incoming.batches(batches), schema, base.path, stack, on_change)
             SliceRows(of_group, planned, schema, base, merge, _NO_LOGS, 0, 0, compacts=True).append_to(writer)
             of_merge = merge.counts
             counts = GroupRows(
@@ -168,10 +189,11 @@ def _write_group(
         due = counts.base - counts.deleted + counts.inserted
         if writer.handle.rows != due:
             raise ExecutionError(f"wrote {writer.handle.rows} rows where {due} are due: {counts}", path=base.path)
+        change_logs = () if changes is None else changes.close(counts.updated + counts.deleted + counts.inserted)
         (file,) = writer.close()
     upsert_ms = int((time.perf_counter() - started) * 1000)
-    stat = _stat(file.stat, counts, base_file, upsert_ms, as_hudi_1=files.as_hudi_1)
-    return Upserted((NewFile(stat, file.statistics),), counts, dict(incoming.dropped))
+    stat = _stat(file.stat, counts, base_file, upsert_ms)
+    return Upserted((NewFile(replace(stat, cdc_stats=change_logs), file.statistics),), counts, dict(incoming.dropped))
 
 
 def _append(
@@ -187,7 +209,10 @@ def _append(
     first = next(pieces, None)
     if first is None:
         return Upserted((), GroupRows(0, 0), dict(incoming.dropped))
-    with LogAppend(storage, files, item, instant, attempt, target.policy, by_name=target.by_name) as log:
+    names_slice = target.change_logs is not None
+    with LogAppend(
+        storage, files, item, instant, attempt, target.policy, by_name=target.by_name, names_slice=names_slice
+    ) as log:
         for rows, deletes, positions in chain([first], pieces):
             if deletes:
                 log.delete(rows.column(RECORD_KEY), positions)
@@ -199,7 +224,12 @@ def _append(
 
 
 def _merge(
-    target: UpsertTarget, batches: Iterator[_Piece], schema: pa.Schema, path: str, stack: ExitStack
+    target: UpsertTarget,
+    batches: Iterator[_Piece],
+    schema: pa.Schema,
+    path: str,
+    stack: ExitStack,
+    on_change: OnChange | None,
 ) -> SliceMerge:
     """Returns the merge of a base file with rows, and with the keys of deletes, which need no order."""
     policy, budget = target.policy, target.new.files.config.memory_bytes
@@ -212,7 +242,7 @@ def _merge(
             merger.add_deletes(rows.column(RECORD_KEY), np.ones(rows.num_rows, np.bool_), none, path=path)
         else:
             merger.add_records(rows, path=path)
-    return SliceMerge(merger.finish(), policy, ordering, path=path, budget=budget)
+    return SliceMerge(merger.finish(), policy, ordering, path=path, budget=budget, on_change=on_change)
 
 
 class _Piece(NamedTuple):
@@ -263,7 +293,7 @@ class _Incoming:
         return meta_columns(rows, self._schema, self._partition, has_meta=files.has_meta, commit=commit)
 
 
-def _stat(new: WriteStat, counts: GroupRows, base_file: DataFile, upsert_ms: int, *, as_hudi_1: bool) -> WriteStat:
+def _stat(new: WriteStat, counts: GroupRows, base_file: DataFile, upsert_ms: int) -> WriteStat:
     """Returns the write stat `new` of a new file group, with the counts of the file group."""
     return replace(
         new,

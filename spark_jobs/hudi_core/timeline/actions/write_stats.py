@@ -74,6 +74,11 @@ class WriteStat:
     def name(self) -> str:
         return self.path.rpartition("/")[2]
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The bytes of the file and of its change-data logs, by path."""
+        return {self.path: self.file_size_in_bytes, **dict(self.cdc_stats)}
+
 
 class WrittenFile(NamedTuple):
     """The members of a write stat that identify a file. Names and units are those of WriteStat."""

@@ -349,6 +349,21 @@ def test_what_a_decision_knew(golden: Golden, version: str) -> None:
     assert why_not_completed(context, "1", Decision(Action.CLEAN, None, b"x", frozenset()), timeline) is None
 
 
+def test_a_change_log_that_is_gone(golden: Golden) -> None:
+    """Change-data queries of the commit would fail."""
+    table = golden("9", "cdc_cow").table
+    context = open_context(table)
+    timeline = context.active.load()
+    instant = next(iter(timeline.commits().instants[1:]))
+    content = (table / context.active.path_of(instant)).read_bytes()
+    decision = Decision(instant.action, None, content, timeline.commits().requested_times)
+    assert why_not_completed(context, instant.requested_time, decision, timeline) is None
+    next(table.rglob(f".*_{instant.requested_time}.log.1_*.cdc")).unlink()
+    reason = why_not_completed(open_context(table), instant.requested_time, decision, timeline)
+    assert reason is not None
+    assert ".cdc was deleted or changed since" in reason
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_plan_on_what_is_overwritten(golden: Golden, version: str) -> None:
     """A run of it would bring the rows back (hudi#18830)."""

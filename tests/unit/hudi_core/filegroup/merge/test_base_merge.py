@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +50,31 @@ def test_rows_are_replaced_kept_and_inserted_in_their_order() -> None:
     assert values == ["a1", "b9", "c2", "d1"]
     assert counts == MergeCounts(base=3, updated=1, kept=1, inserted=1)
     assert counts.written == 4
+
+
+def test_each_row_that_is_changed_is_told() -> None:
+    """With its key, and with the row before and after, also where a merge makes one row of two."""
+    told: list[tuple[Any, ...]] = []
+
+    def values(rows: pa.RecordBatch | None, count: int) -> list[Any]:
+        return [None] * count if rows is None else rows.column("value").to_pylist()
+
+    def on_change(keys: pa.Array, before: pa.RecordBatch | None, after: pa.RecordBatch | None) -> None:
+        told.extend(zip(keys.to_pylist(), values(before, len(keys)), values(after, len(keys)), strict=True))
+
+    filling = replace(POLICY, fill=Fill.NULL)
+    for policy, filled in ((POLICY, None), (filling, "b1")):
+        merger = LogMerger(SCHEMA, policy, ORDERING, budget=1 << 20)
+        merger.add_records(batch(("b", 2, None), ("c", 0, "c0"), ("e", 1, "e1")), path="log")
+        merger.add_deletes(pa.array(["d", "x"]), np.ones(2, np.bool_), pa.nulls(2, pa.int64()), path="log")
+        merge = SliceMerge(merger.finish(), policy, ORDERING, path="base", budget=1 << 30, on_change=on_change)
+        rows = [("a", 1, "a1"), ("b", 1, "b1"), ("c", 1, "c1"), ("d", 1, "d1")]
+        merge.pass_over(1)
+        assert sum(rows.num_rows for rows in merge.rows([batch(*rows[1:])], batch_rows=10)) == 3
+        kept = [("c", "c1", "c1")] if filled else []
+        assert sorted(told) == [("b", "b1", filled), *kept, ("d", "d1", None), ("e", None, "e1")]
+        assert len(told) == merge.counts.updated + merge.counts.deleted + merge.counts.inserted
+        told.clear()
 
 
 @pytest.mark.parametrize(("first_only", "expected"), [(False, ["a2", "a2"]), (True, ["a2", "a1"])])

@@ -427,3 +427,26 @@ def test_a_bulk_insert_tags_nothing(golden: Golden, tmp_path: Path) -> None:
     assert all(unit.part is not None for unit in engine.units[0])
     assert files < set(data_files(table))
     model.check(table)
+
+
+def test_rows_that_another_writer_appends_before_the_clean_up_stay(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In version 6 its log file is named after the instant of the base file, which the clean-up looks for."""
+    table = golden("6", "mor_basic").table
+    model, rows = Model.of(table, event_time=False), own_columns(read_rows(table))
+    made = like(rows, {"id": "made", "dt": "2031-01-01"})
+    later = changed(made, qty=77)
+    clean_up = WriteJob.clean_up
+
+    def late(job: WriteJob, *done: Any) -> None:
+        monkeypatch.setattr(WriteJob, "clean_up", clean_up)
+        write(table, "upsert", put_source(later, tmp_path, name="later"))
+        clean_up(job, *done)
+
+    monkeypatch.setattr(WriteJob, "clean_up", late)
+    write(table, "insert", put_source(made, tmp_path, name="made"), APART)
+    model.insert(made)
+    model.upsert(later)
+    model.check(table)
+    assert_metadata_true(table)

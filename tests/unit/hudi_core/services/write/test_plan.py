@@ -77,27 +77,6 @@ def test_an_insert_looks_for_no_keys(golden: Golden, tmp_path: Path, index: str)
     model.check(table)
 
 
-@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
-@pytest.mark.parametrize("case", ["cdc_cow", "cdc_mor"])
-@pytest.mark.parametrize("operation", TAGGING)
-def test_changes_of_a_table_with_change_logs_are_refused(
-    golden: Golden, tmp_path: Path, version: str, case: str, operation: str
-) -> None:
-    """Readers of its changes would miss them."""
-    table = golden(version, case).table
-    given = put_source(own_columns(read_rows(table)).slice(0, 3), tmp_path)
-    refused(table, operation, given, {}, UnsupportedError, f"{operation.upper()} into a table with change logs")
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_bucket_table_with_change_logs_is_refused(golden: Golden, tmp_path: Path, operation: str) -> None:
-    """Inserts change its file groups, too."""
-    table = golden("9", "bucket_index_cow").table
-    given = put_source(own_columns(read_rows(table)).slice(0, 3), tmp_path)
-    update_properties(LocalStorage(table), {"hoodie.table.cdc.enabled": "true"})
-    refused(table, operation, given, BUCKETS, UnsupportedError, "into a table with change logs")
-
-
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize(
     ("properties", "case", "match"),

@@ -83,13 +83,12 @@ def test_hudi_8263_hudi_5822_rows_of_a_merge_on_read_table_fill_small_file_group
         ("cow_basic", {"hoodie.parquet.small.file.limit": "-1"}),
         ("clustering_requested_cow", {}),
         ("clustering_requested_mor", {}),
-        ("cdc_cow", {}),
         ("mor_compaction_requested", {}),
         ("log_compaction_requested", {}),
     ],
 )
 def test_file_groups_that_are_not_filled(golden: Golden, tmp_path: Path, case: str, options: dict[str, str]) -> None:
-    """Where the limit says so; with a pending plan, log files, or change logs."""
+    """Where the limit says so; with a pending plan, or log files."""
     table = golden("9", case).table
     model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
     more = new_rows(rows, 7)
