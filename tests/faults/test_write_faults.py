@@ -23,7 +23,7 @@ from tests.support.changed_tables import data_files, open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash, Operation
 from tests.support.golden_data import PARTITIONED, open_table
 from tests.support.kill_points import executors_make_records, kill_at, stages_statistics
-from tests.support.overwrites import BUCKETS, own_rows, put_source
+from tests.support.overwrites import BUCKETS, BY_HASH, own_rows, put_source
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import Timing, dead_process, one_of_each_class
 from tests.support.table_invariants import assert_metadata_true, read_rows
@@ -39,6 +39,7 @@ CASES = (
     "mor_basic",
     "bucket_index_cow",
     "bucket_index_mor",
+    "bucket_index_consistent_mor",
     "mor_compaction_requested",
     "mdt_all_cow",
     "mdt_all_mor",
@@ -102,7 +103,7 @@ def work_of(version: str, case: str, kind: str, scratch: Path) -> Work:
             source = pa.concat_tables([source, changed(gone, **{IS_DELETED: True, "ts": 10**15})])
             after = after.filter(pc.not_equal(after.column("id"), gone.column("id")[0]))
     given = put_source(source, scratch, files=2, name=f"{kind} of {case}")
-    options = BUCKETS if case.startswith("bucket") else {}
+    options = {} if not case.startswith("bucket") else BY_HASH if "consistent" in case else BUCKETS
     return Work(path, operation, given, options, rows, after, pending(path), bool(is_staged))
 
 

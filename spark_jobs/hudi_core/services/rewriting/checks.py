@@ -185,18 +185,20 @@ def check_buckets(
     remedy: str = "let Hudi plan and run it",
     *,
     refuses_numbers: bool = True,
-    refuses_hashing: bool = True,
+    of_hashing: str | None = None,
 ) -> None:
-    """Raises UnsupportedError, as asked for, for consistent hashing and for numbers of buckets per partition."""
+    """Raises UnsupportedError for consistent hashing and, with `refuses_numbers`, for numbers of buckets per partition.
+    `of_hashing` is the remedy for consistent hashing where it is another one; where it is "" that is not refused.
+    """
     folders = context.storage.list_folders(BUCKETS_FOLDER)
-    by_hash = refuses_hashing and _are_by_hash(folders)
+    by_hash = of_hashing != "" and _are_by_hash(folders)
     if by_hash or (refuses_numbers and PARTITION_BUCKETS_FOLDER in folders):
         raise UnsupportedError(
             "the table has buckets by consistent hashing, which only Hudi's clustering resizes"
             if by_hash
             else f"the table has a number of buckets for each partition ({PARTITION_BUCKETS.name})",
             path=BUCKETS_FOLDER if by_hash else PARTITION_BUCKETS_FOLDER,
-            remedy=remedy,
+            remedy=of_hashing or remedy if by_hash else remedy,
         )
 
 

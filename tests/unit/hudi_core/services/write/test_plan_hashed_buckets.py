@@ -124,7 +124,7 @@ def test_a_killed_write_leaves_the_buckets_to_the_next(golden: Golden, tmp_path:
 def test_the_options_name_the_kind_of_buckets(golden: Golden, tmp_path: Path, operation: str) -> None:
     table, other = golden("9", CASE).table, golden("9", "bucket_index_mor").table
     given = put_source(own_columns(read_rows(table)).slice(0, 3), tmp_path)
-    refused(table, operation, given, BUCKETS, UnsupportedError, "buckets by consistent hashing")
+    refused(table, operation, given, BUCKETS, UnsupportedError, "give hoodie.index.type=BUCKET, .*bucket.engine as its")
     refused(other, operation, given, BY_HASH, ConfigError, "has no buckets by consistent hashing")
     wrong = golden("9", "bucket_index_cow").table
     refused(wrong, operation, given, BY_HASH, UnsupportedError, "in a copy-on-write table")
