@@ -145,8 +145,8 @@ def test_a_column_of_a_type_that_no_table_has(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("version", "case"), tiered(TABLES, [("9", "cow_basic")]))
-@pytest.mark.parametrize("columns", tiered([1000, 10_000], [1000]))
-def test_hudi_8416_rows_of_a_thousand_columns(
+@pytest.mark.parametrize("columns", tiered([200, 1000, 10_000], [200]))
+def test_hudi_8416_rows_of_many_columns(
     golden: Golden, tmp_path: Path, version: str, case: str, columns: int
 ) -> None:
     """Each row keeps its own values, as rows come, change, and are compared with what is there."""
@@ -172,7 +172,7 @@ def test_rows_of_many_mebibytes(golden: Golden, tmp_path: Path, version: str, ca
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "case"),
-    tiered([*TABLES, ("6", "mdt_all_cow"), ("8", "mdt_all_mor"), ("9", "mdt_all_cow")], [("9", "cow_basic")]),
+    tiered([*TABLES, ("6", "mdt_all_cow"), ("8", "mdt_all_mor"), ("9", "mdt_all_cow")], []),
 )
 def test_keys_of_a_megabyte(golden: Golden, tmp_path: Path, version: str, case: str) -> None:
     """They are found again. A row-level index takes none."""
