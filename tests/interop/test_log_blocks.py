@@ -61,26 +61,34 @@ def stored(table: Path, block: LogBlock) -> Any:
     return rows if block.record_positions else sorted(rows, key=str)
 
 
+MOVES = {"hoodie.index.type": "GLOBAL_SIMPLE"}
+STAYS = {**MOVES, "hoodie.simple.index.update.partition.path": "false"}
+
+
 @pytest.mark.parametrize(
-    ("version", "name"),
+    ("version", "name", "options"),
     tiered(
         [
-            *((version, name) for version in JUDGES for name in ("mor_basic", "bucket_index_mor", "mor_parquet_log")),
-            *((version, "merge_mode_commit_time") for version in ("8", "9")),
-            ("6", "payload_default"),
-            ("9", "no_meta_fields_mor"),
+            *((version, name, {}) for version in JUDGES for name in ("bucket_index_mor", "mdt_record_index_lookup")),
+            *((version, "mor_parquet_log", PARQUET) for version in JUDGES),
+            *((version, "merge_mode_commit_time", {}) for version in ("8", "9")),
+            ("6", "payload_default", {}),
+            ("9", "no_meta_fields_mor", {}),
+            *(pytest.param(version, "mor_basic", {}, id=f"{version}-mor_basic") for version in JUDGES),
+            *(("9", "mor_basic", options) for options in (MOVES, STAYS, {"hoodie.index.type": "BLOOM"})),
+            ("9", "mor_basic", {"hoodie.write.record.positions": "false"}),
         ],
-        [("9", "mor_basic")],
+        ["9-mor_basic"],
     ),
 )
 def test_our_blocks_are_those_of_real_hudi(
-    golden: Golden, request: pytest.FixtureRequest, version: str, name: str
+    golden: Golden, request: pytest.FixtureRequest, version: str, name: str, options: dict[str, str]
 ) -> None:
     """Their order, headers, records, and the bytes of deletes."""
     twice = Twice(Judge.of(golden, request, version, name))
     rows = given_rows(twice.case, twice.ours, "upsert")
     for operation, given in (("upsert", rows), ("delete", rows.slice(0, 7))):
-        twice.write(operation, given, PARQUET if name == "mor_parquet_log" else {})
+        twice.write(operation, given, options)
         ours, theirs = blocks(twice.ours), blocks(twice.theirs)
         assert ours
         assert ours == {file_id: theirs[file_id] for file_id in ours}

@@ -22,7 +22,9 @@ from tests.interop.changes import write_parquet
 from tests.interop.judged import JUDGES, MOR, Judged
 from tests.interop.real_hudi import RealHudi
 from tests.support.log_compactions import FROM_ONE
+from tests.support.overwrites import put_source
 from tests.support.rows import read_parquet
+from tests.support.writes import write
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
@@ -133,6 +135,21 @@ def test_each_row_at_a_position_is_merged(source: Judged, copy: Callable[[str], 
         assert same_rows(table) == expected
         table.compact()
         assert same_rows(table) == expected
+
+
+def test_our_writes_change_the_rows_that_hudis_do(copy: Callable[[str], Judged], tmp_path: Path) -> None:
+    """Each row with the key, by its position."""
+    ours, theirs = copy("ours"), copy("theirs")
+    theirs.write(incoming("b", name="late"))
+    write(ours.base, "upsert", put_source(incoming("b", name="late"), tmp_path))
+    assert positions(ours) == positions(theirs) == [True] * 3
+    assert same_rows(ours) == same_rows(theirs) == [(key, "late" if key == "b" else name) for key, name in DUE]
+    gone = write(ours.base, "delete", put_source(incoming("e"), tmp_path, name="gone"))
+    assert (gone.deleted, positions(ours)) == (2, [True] * 4)
+    due = [(key, "late" if key == "b" else name) for key, name in DUE if key != "e"]
+    assert same_rows(ours) == due
+    ours.compact()
+    assert same_rows(ours) == due
 
 
 def test_where_hudi_goes_over_to_keys_so_do_we(copy: Callable[[str], Judged]) -> None:
