@@ -45,6 +45,8 @@ def avoided(step: Step, program: Program, now: Situation) -> str | None:
         return "a rollback does not ask whether a clean removed what the write replaced: its rows are lost"
     if step.service == "savepoint" and _is_cleaned_behind_savepoint(step, now):
         return "a savepoint does not ask whether a clean by file versions removed files of its commit"
+    if step.service == "restore" and _is_below_savepoint(step, now):
+        return "a restore rolls commits back before it finds that it may not roll back a later savepoint's"
     if step.service == "cluster" and _is_overwritten_behind(now):
         return "a clustering brings back the rows that were overwritten since its plan"
     if step.service == "archive" and _would_be_overtaken(now):
@@ -63,6 +65,11 @@ def _is_cleaned_behind_savepoint(step: Service, now: Situation) -> bool:
     return instant is not None and any(
         item.action == "clean" and item.requested_time > instant for item in now.timeline
     )
+
+
+def _is_below_savepoint(step: Service, now: Situation) -> bool:
+    instant = instant_for(step, now)
+    return instant is not None and any(savepoint > instant for savepoint in now.savepoints())
 
 
 def _would_not_be_recorded(step: Write, now: Situation) -> bool:
