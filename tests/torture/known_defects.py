@@ -28,23 +28,29 @@ ROW_WRITER: Final = "hoodie.datasource.write.row.writer.enable"
 def avoided(step: Step, program: Program, now: Situation) -> str | None:
     """Why the step is not done; None where nothing is in its way."""
     if isinstance(step, Write):
-        if step.ours:
-            return None
-        if step.operation in ("upsert", "delete") and not _only_in_logs(step, now).isdisjoint(map(key_of, step.keys)):
-            return "an index of base files does not find a key that log files alone have: it is written twice"
-        if program.writer == "0.15.0" and _reads_widened(step, now):
-            return "0.15 does not read base files of before a column was widened where a global index merges their rows"
-        if _would_not_be_recorded(step, now):
-            return "a writer of version 6 with an index to begin beside a pending operation does not record its commit"
-        return None
-    if not isinstance(step, Service):
-        return None
+        return None if step.ours else _avoided_write(step, program, now)
+    return _avoided_service(step, now) if isinstance(step, Service) else None
+
+
+def _avoided_write(step: Write, program: Program, now: Situation) -> str | None:
+    if step.operation in ("upsert", "delete") and not _only_in_logs(step, now).isdisjoint(map(key_of, step.keys)):
+        return "an index of base files does not find a key that log files alone have: it is written twice"
+    if program.writer == "0.15.0" and _reads_widened(step, now):
+        return "0.15 does not read base files of before a column was widened where a global index merges their rows"
+    if _would_not_be_recorded(step, now):
+        return "a writer of version 6 with an index to begin beside a pending operation does not record its commit"
+    return None
+
+
+def _avoided_service(step: Service, now: Situation) -> str | None:
     if step.service == "clean" and _has(now.base, "expr_index_"):
         return "a clean of 1.x writes the deletions of an expression index into a wrong partition"
     if step.service == "rollback" and _is_cleaned_behind(now):
         return "a rollback does not ask whether a clean removed what the write replaced: its rows are lost"
     if step.service == "savepoint" and _is_cleaned_behind_savepoint(step, now):
         return "a savepoint does not ask whether a clean by file versions removed files of its commit"
+    if step.service == "restore" and _is_below_savepoint(step, now):
+        return "a restore rolls commits back before it finds that it may not roll back a later savepoint's"
     if step.service == "cluster" and _is_overwritten_behind(now):
         return "a clustering brings back the rows that were overwritten since its plan"
     if step.service == "archive" and _would_be_overtaken(now):
@@ -63,6 +69,11 @@ def _is_cleaned_behind_savepoint(step: Service, now: Situation) -> bool:
     return instant is not None and any(
         item.action == "clean" and item.requested_time > instant for item in now.timeline
     )
+
+
+def _is_below_savepoint(step: Service, now: Situation) -> bool:
+    instant = instant_for(step, now)
+    return instant is not None and any(savepoint > instant for savepoint in now.savepoints())
 
 
 def _would_not_be_recorded(step: Write, now: Situation) -> bool:

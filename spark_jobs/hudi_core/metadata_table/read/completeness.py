@@ -11,7 +11,7 @@ says whether a build is whole; initialize/indexing.py says when readers use it.
 - After a restore by 1.2 the record index may have other file groups of keys than the table, or none.
 - A write of version 6 may be missing in the whole metadata table (unrecorded_writes).
 - A rollback may fail for a commit whose records a compaction of the metadata table has merged: Hudi makes the commit
-  pending, and then refuses (HoodieBackedTableMetadataWriter.validateRollback).
+  pending, or takes it off the timeline, and then refuses (HoodieBackedTableMetadataWriter.validateRollback).
 
 An index is in doubt where such a gap cannot be excluded. The timelines decide that, and listings that the lookup makes
 anyway. The metadata of commits are read only where the commits wrote nothing to an index.
@@ -46,6 +46,7 @@ from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import in_this_look
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.indexing import decode_index_plan
+from hudi_core.timeline.actions.rollback import decode_restore_plan, decode_rollback_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
@@ -133,11 +134,25 @@ class Completeness:
 
     @cached_property
     def uncommitted(self) -> frozenset[str]:
-        """The commits that are pending on the data timeline and that a compaction of the metadata table has merged."""
-        timeline, pending = self._snapshot.timeline.completed(), self._data.pending_changes().requested_times
+        """The commits that a compaction of the metadata table has merged, and that are pending on the data timeline, or
+        are rolled back by a pending rollback or restore. All merged ones where a plan of these cannot be read.
+        """
+        timeline, pending = self._snapshot.timeline.completed(), self._data.pending_changes()
         merged_until = max(timeline.of_actions(Action.COMMIT).requested_times, default="")
         merged = timeline.of_actions(Action.DELTA_COMMIT).filter(lambda item: item.completed_at < merged_until)
-        return pending & merged.requested_times
+        times = set(pending.requested_times)
+        try:
+            for item in pending.of_actions(Action.ROLLBACK, Action.RESTORE) if merged.instants else ():
+                times |= self._rolled_back_by(item)
+        except (StorageNotFoundError, CorruptFileError):
+            return merged.requested_times
+        return merged.requested_times & times
+
+    def _rolled_back_by(self, item: Instant) -> set[str]:
+        plan, path = self._active.read_requested(item.requested_time, item.action), self._active.path_of(item)
+        if item.action == Action.RESTORE:
+            return {instant.time for instant in decode_restore_plan(plan, path=path).instants}
+        return {decode_rollback_plan(plan, path=path).instant}
 
     @cached_property
     def has_overtaken_ranges(self) -> bool:

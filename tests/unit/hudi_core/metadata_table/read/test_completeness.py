@@ -17,6 +17,12 @@ from hudi_core.metadata_table.read.completeness import indexes_in_doubt
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.timeline.actions.rollback import (
+    RestoredInstant,
+    RestorePlan,
+    encode_restore_plan,
+    encode_rollback_plan,
+)
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from tests.support.golden_data import GoldenCase
@@ -190,3 +196,31 @@ def test_a_commit_that_became_pending_behind_a_compaction(golden: Golden, versio
             assert version == "6" or found.groups_in_doubt(NAME) is None
     assert answers[True] == (False, None)
     assert answers.get(False, (True, frozenset()))[0]
+
+
+@pytest.mark.parametrize("by_restore", [True, False])
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_commit_that_an_unfinished_rollback_took_off_the_timeline(
+    golden: Golden, version: str, *, by_restore: bool
+) -> None:
+    """Hudi removes the commit's instant first, and then refuses, as a restore beyond a second savepoint does."""
+    table = Table(golden(version, "mdt_all_mor_compacted").table)
+    data, own = table.data.load(), table.metadata_timeline.load().completed()
+    merged_at = max(own.of_actions(Action.COMMIT).requested_times)
+    merged = {item.requested_time for item in own if item.completed_at < merged_at}
+    (commit, *_) = [item for item in data.commits() if item.requested_time in merged]
+    action, plan = Action.ROLLBACK, encode_rollback_plan(commit.requested_time, commit.action, [])
+    if by_restore:
+        target = RestoredInstant(commit.requested_time, commit.action)
+        action, plan = Action.RESTORE, encode_restore_plan(RestorePlan("0", (target,)))
+    assert found(table, data).completeness.uncommitted == frozenset()
+    rest = Timeline([item for item in data if item != commit])
+    pending = table.data.create_requested("20990101000000000", action, plan)
+    behind = found(table, Timeline([*rest, pending]))
+    assert behind.may_have_narrow_ranges
+    assert behind.completeness.uncommitted == {commit.requested_time}
+    assert behind.groups_in_doubt(RECORD_INDEX) is None
+
+
+def found(table: Table, timeline: Timeline) -> MetadataTable:
+    return MetadataTable(table.storage, table.config, timeline)
