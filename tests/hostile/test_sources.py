@@ -146,9 +146,7 @@ def test_a_column_of_a_type_that_no_table_has(
 @pytest.mark.slow
 @pytest.mark.parametrize(("version", "case"), tiered(TABLES, [("9", "cow_basic")]))
 @pytest.mark.parametrize("columns", tiered([200, 1000, 10_000], [200]))
-def test_hudi_8416_rows_of_many_columns(
-    golden: Golden, tmp_path: Path, version: str, case: str, columns: int
-) -> None:
+def test_hudi_8416_rows_of_many_columns(golden: Golden, tmp_path: Path, version: str, case: str, columns: int) -> None:
     """Each row keeps its own values, as rows come, change, and are compared with what is there."""
     table = golden(version, case).table
     rows = new_rows(table, 5)
