@@ -92,7 +92,8 @@ class WholePartitionRanges(PartitionType):
                 )
             if update.rewrites:
                 whole = self._whole(name, files, update) if unlike or changed.keys() - current.keys() else {}
-                rows = current[RECORD_KEY].value_count if RECORD_KEY in current else 0
+                # A comparison with all files (commit_updates.widening) has no write stats: the count is no defect.
+                rows = current[RECORD_KEY].value_count if RECORD_KEY in current and name in update.stats else 0
                 changed = {
                     column: whole[column] if column in unlike or column not in current else item
                     for column, item in changed.items()
