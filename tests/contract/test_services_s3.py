@@ -94,6 +94,7 @@ SCENARIOS: dict[str, Scenario] = {
             "rollback TABLE --instant {newest}",
         ),
         versions=("9",),
+        elsewhere=True,  # test_killed_commands
     ),
     "a restore": Scenario(
         "savepoint_mor",

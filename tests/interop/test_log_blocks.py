@@ -149,8 +149,9 @@ def check(table: Judged) -> None:
         assert_same_rows(read_parquet(output), read_rows(table.base))
 
 
-@pytest.mark.parametrize("form", tiered(["avro", "parquet"], ["avro"]))
-@pytest.mark.parametrize("version", tiered(JUDGES, ["9"]))
+@pytest.mark.conformance
+@pytest.mark.parametrize("form", ["avro", "parquet"])
+@pytest.mark.parametrize("version", JUDGES)
 def test_real_hudi_goes_on_behind_our_log_files(
     request: pytest.FixtureRequest, tmp_path: Path, version: str, form: str
 ) -> None:

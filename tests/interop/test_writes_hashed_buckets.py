@@ -25,10 +25,9 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import BY_HASH, put_source
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
-from tests.support.tiers import tiered
 from tests.support.writes import changed, like, own_columns, write
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 Golden = Callable[[str, str], GoldenCase]
 CASE = "bucket_index_consistent_mor"
@@ -81,7 +80,7 @@ def assert_same(twice: Twice, before: pa.Table, *, is_read: bool = True) -> None
 
 @pytest.mark.parametrize(
     ("version", "operation"),
-    tiered([(version, operation) for version in JUDGES for operation in OPERATIONS], [("9", "upsert")]),
+    [(version, operation) for version in JUDGES for operation in OPERATIONS],
 )
 def test_real_hudi_finds_each_key_where_it_would_have_put_it(
     golden: Golden, request: pytest.FixtureRequest, version: str, operation: str
@@ -103,7 +102,6 @@ def test_real_hudi_finds_each_key_where_it_would_have_put_it(
     assert_metadata_true(twice.ours)
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("version", JUDGES)
 def test_we_write_into_the_buckets_of_a_resizing(request: pytest.FixtureRequest, tmp_path: Path, version: str) -> None:
     """Not while it is pending: real Hudi would write such rows to the new buckets, too."""
@@ -140,7 +138,6 @@ def test_we_write_into_the_buckets_of_a_resizing(request: pytest.FixtureRequest,
     check()
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("version", JUDGES)
 def test_what_real_hudi_refuses(golden: Golden, request: pytest.FixtureRequest, tmp_path: Path, version: str) -> None:
     """An upsert into a copy-on-write table, which we refuse, too; and a bulk_insert into a bucket with files."""
