@@ -70,8 +70,8 @@ class WholePartitionRanges(PartitionType):
         Rewritten rows have values beyond the present record where log files lacked values and the schema's defaults
         fill them in. A column that came later than a file counts fewer rows than the partition path does, until
         rewritten files add theirs. A column without a record gets a record: Hudi takes a partition without one for a
-        partition without rows (PartitionStatsIndexSupport). A record that Hudi does not merge in the same way (is_like) is
-        replaced. Raises ConflictError where the commit overtakes another one, whose record the new one would hide.
+        partition without rows (PartitionStatsIndexSupport). A record that Hudi does not merge in the same way (is_like)
+        is replaced. Raises ConflictError where the commit overtakes another one, whose record the new one would hide.
         """
         for name, files in update.written_in().items():
             if not update.rewrites and not update.overtakes:
