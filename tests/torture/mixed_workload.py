@@ -29,8 +29,17 @@ INDEX_TYPE: Final = "hoodie.index.type"
 SECONDARY_AT, EXPRESSION_FROM, EXPRESSION_TO = 20, 30, 45
 """Steps at which indexes are built and dropped. Behind the expression index real Hudi's cleans are not done."""
 KEPT: Final = {"hoodie.clean.commits.retained": "8", "hoodie.cleaner.commits.retained": "8"}
-LEFT_OUT: Final = ("indexing", "metadata create", "metadata drop", "metadata perf", "unschedule", "takeover", "doctor")
-"""Commands that build or drop indexes, which are at their own places here, and some that torture alone has."""
+LEFT_OUT: Final = (
+    "restore",
+    "indexing",
+    "metadata create",
+    "metadata drop",
+    "metadata perf",
+    "unschedule",
+    "takeover",
+    "doctor",
+)
+"""Commands that are at their own places here, and some that torture alone has."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,7 @@ class _Mixed(Maker):
     ours: Mapping[bool, float] = {False: 0.5, True: 0.6}
     cleans = cleans_of_hudi = (KEPT,)
     archived: Mapping[str, str] = {"hoodie.keep.min.commits": "12", "hoodie.keep.max.commits": "16"}
+    services: Mapping[str, float] = {name: weight for name, weight in SERVICES.items() if name != "restore"}
     commands: Mapping[str, float] = {
         verb: weight for verb, weight in COMMANDS.items() if not any(words in verb for words in LEFT_OUT)
     }
@@ -94,7 +104,7 @@ class _Mixed(Maker):
             self.ours = {False: 0.3, True: 0.6}
         if family == "bucket":
             # A clustering leaves buckets alone, and Hudi's bulk_insert begins a second file group of each.
-            self.services = {name: weight for name, weight in SERVICES.items() if "cluster" not in name}
+            self.services = {name: weight for name, weight in self.services.items() if "cluster" not in name}
             self.commands = {verb: weight for verb, weight in self.commands.items() if "cluster" not in verb}
             self.writes = {name: weight for name, weight in WRITES.items() if name != "bulk_insert"}
 
@@ -110,6 +120,11 @@ class _Mixed(Maker):
                 made += [self._by_index(self._write()), run]
         for at, command in sorted(self._indexings().items()):
             made.insert(at, command)
+        # Behind a restore our queries use no index of rows any more, so that it comes late.
+        late = len(made) * 4 // 5
+        by_hudi = self.seed % 2 == 0
+        made.insert(late, Service("savepoint") if by_hudi else Command("savepoint create"))
+        made.insert(late + 5, Service("restore") if by_hudi else Command("restore", pick=2))
         return Program(self.version, self.writer, self.seed, self.table, tuple(made), thorough=True)
 
     def _indexings(self) -> dict[int, Command]:

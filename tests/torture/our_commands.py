@@ -19,8 +19,11 @@ OPTIONS: Final = {
     "hoodie.time.generator.max_expected_clock_skew_ms": "0",
     "hoodie.cleaner.policy.failed.writes": "EAGER",
     "airflow_hudi.indexing.catchup_minutes": "1",
+    "spark.sql.session.timeZone": "UTC",
 }
-"""On one clock we need not wait for another's; and no writer is running when we are."""
+"""On one clock we need not wait for another's; no writer is running when we are. Without a zone we refuse an expression
+index of local times.
+"""
 
 
 @dataclass(frozen=True)

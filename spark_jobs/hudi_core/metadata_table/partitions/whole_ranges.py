@@ -46,7 +46,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     Record,
 )
 from hudi_core.metadata_table.records.range_merge import as_type, contains, is_like, merge_statistics, merged
-from hudi_core.model.names import RECORD_KEY
+from hudi_core.model.names import PARTITION_PATH
 
 _REMEDY: Final = "drop it with `hudictl metadata drop TABLE --partition partition_stats`"
 _DELETES_PARTITIONS: Final = "DELETE_PARTITION"
@@ -68,10 +68,10 @@ class WholePartitionRanges(PartitionType):
         """Yields the ranges of the partitions that a commit wrote to. They are recomputed; for CommitUpdate.rewrites
         they are only widened. A commit that overtakes another one recomputes them and widens the older record.
         Rewritten rows have values beyond the present record where log files lacked values and the schema's defaults
-        fill them in. A column that came later than a file counts fewer rows than the record key does, until rewritten
-        files add theirs. A column without a record gets a record: Hudi takes a partition without one for a partition
-        without rows (PartitionStatsIndexSupport). A record that Hudi does not merge in the same way (is_like) is
-        replaced. Raises ConflictError where the commit overtakes another one, whose record the new one would hide.
+        fill them in. A column that came later than a file counts fewer rows than the partition path does, until
+        rewritten files add theirs. A column without a record gets a record: Hudi takes a partition without one for a
+        partition without rows (PartitionStatsIndexSupport). A record that Hudi does not merge in the same way (is_like)
+        is replaced. Raises ConflictError where the commit overtakes another one, whose record the new one would hide.
         """
         for name, files in update.written_in().items():
             if not update.rewrites and not update.overtakes:
@@ -92,8 +92,9 @@ class WholePartitionRanges(PartitionType):
                 )
             if update.rewrites:
                 whole = self._whole(name, files, update) if unlike or changed.keys() - current.keys() else {}
-                # A comparison with all files (commit_updates.widening) has no write stats: the count is no defect.
-                rows = current[RECORD_KEY].value_count if RECORD_KEY in current and name in update.stats else 0
+                # No rewrite widens the range of the partition path, and so adds counts to it. A comparison with all files
+                # (commit_updates.widening) has no write stats: there the count is no defect.
+                rows = current[PARTITION_PATH].value_count if PARTITION_PATH in current and name in update.stats else 0
                 changed = {
                     column: whole[column] if column in unlike or column not in current else item
                     for column, item in changed.items()
