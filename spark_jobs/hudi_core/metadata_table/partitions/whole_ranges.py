@@ -92,8 +92,8 @@ class WholePartitionRanges(PartitionType):
                 )
             if update.rewrites:
                 whole = self._whole(name, files, update) if unlike or changed.keys() - current.keys() else {}
-                # No rewrite widens the range of the partition path, and so adds counts to it. A comparison with all files
-                # (commit_updates.widening) has no write stats: there the count is no defect.
+                # No rewrite widens the range of the partition path, and so adds counts to it. A comparison with all
+                # files (commit_updates.widening) has no write stats: there the count is no defect.
                 rows = current[PARTITION_PATH].value_count if PARTITION_PATH in current and name in update.stats else 0
                 changed = {
                     column: whole[column] if column in unlike or column not in current else item
