@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_compactions import OPTIONS
 from tests.support.kill_points import tasks_under
+from tests.support.overwrites import put_source
 from tests.support.table_invariants import has_metadata_table, read_rows
 
 Row = dict[str, Any]
@@ -229,6 +230,19 @@ def _text(row: Row, names: Sequence[str]) -> tuple[Any, ...]:
 def own_columns(rows: pa.Table) -> pa.Table:
     """The rows without meta columns."""
     return rows.drop_columns([name for name in META_FIELDS if name in rows.schema.names])
+
+
+def inserted_twice(
+    table: Path, model: Model, rows: pa.Table, operation: str, options: Mapping[str, str], scratch: Path
+) -> Iterator[None]:
+    """Adds new rows to a table, and then the same under other keys. Checks the table's rows each time, then yields."""
+    for time in ("first", "second"):
+        more = changed(rows, id=lambda key, time=time: f"{key} {time}")
+        model.insert(more)
+        result = write(table, operation, put_source(more, scratch, files=2, name=time), options)
+        assert result.inserted + result.updated == more.num_rows
+        model.check(table)
+        yield
 
 
 def random_rows(rows: pa.Table, seed: int, count: int, *, partitions: Sequence[str]) -> pa.Table:

@@ -18,6 +18,7 @@ from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
 from hudi_core.timeline.actions.rollback import decode_savepoint
+from hudi_core.timeline.actions.write_stats import sizes_of
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
 from hudi_core.timeline.pending_plans import pending_plan_on, read_clean_plan, without_rolled_back
 from hudi_core.timeline.timeline import Timeline
@@ -35,7 +36,7 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
         return None
     metadata = decode_commit(decision.content, path=path)
     metadata.check_paths(source=path)
-    sizes = {path: size for stat in metadata.write_stats() for path, size in stat.sizes.items()}
+    sizes = sizes_of(metadata.write_stats())
     there = _sizes(context, metadata.partition_to_write_stats)
     gone = next((file for file, size in sizes.items() if there.get(file) != size), None)
     if gone is not None:

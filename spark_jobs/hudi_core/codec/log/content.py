@@ -12,7 +12,8 @@ from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
-AVRO_BLOCK_VERSIONS = frozenset({1, 2, 3})
+_AVRO_BLOCK_VERSION = 3
+AVRO_BLOCK_VERSIONS = frozenset({1, 2, _AVRO_BLOCK_VERSION})
 """They share one layout: a count, then length and datum of each record."""
 DELETE_BLOCK_VERSION = 3
 _HEAD = struct.Struct(">ii")
@@ -71,7 +72,14 @@ def encode_avro_records(data: Iterable[bytes]) -> bytes:
 
 
 def encode_avro_block(data: Sequence[bytes]) -> bytes:
-    return _HEAD.pack(3, len(data)) + encode_avro_records(data)
+    return avro_block(len(data), (encode_avro_records(data),))
+
+
+def avro_block(count: int, records: Iterable[bytes]) -> bytes:
+    """Returns the content of an AVRO_DATA or CDC_DATA block with `count` records, which have the form of
+    encode_avro_records.
+    """
+    return b"".join((_HEAD.pack(_AVRO_BLOCK_VERSION, count), *records))
 
 
 def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:
@@ -119,7 +127,12 @@ def delete_record_spans(content: bytes | memoryview, *, path: str) -> tuple[memo
 
 def encode_delete_block(entries: Sequence[bytes | memoryview]) -> bytes:
     """Returns the content of a DELETE block from its entries' data, as `delete_record_spans` finds them."""
-    data = b"".join((encode_zigzag(len(entries)), *entries, b"\0")) if entries else b"\0"
+    return delete_block(len(entries), b"".join(entries))
+
+
+def delete_block(count: int, entries: bytes) -> bytes:
+    """Returns the content of a DELETE block with `count` entries."""
+    data = b"".join((encode_zigzag(count), entries, b"\0")) if count else b"\0"
     return _HEAD.pack(DELETE_BLOCK_VERSION, len(data)) + data
 
 

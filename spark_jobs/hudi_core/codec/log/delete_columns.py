@@ -8,7 +8,6 @@ branches are read entry by entry.
 
 from __future__ import annotations
 
-import struct
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -26,10 +25,10 @@ from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.codec.columns import octets
 from hudi_core.codec.log.content import (
     DECIMAL_SCALE,
-    DELETE_BLOCK_VERSION,
     ORDERING_KINDS,
     ORDERING_TYPES,
     decode_delete_block,
+    delete_block,
     delete_block_data,
 )
 from hudi_core.errors import CorruptFileError
@@ -135,27 +134,21 @@ def _by_entry(content: bytes | memoryview, path: str) -> pa.Table:
     return pa.table(columns)
 
 
-_DELETE_HEAD = struct.Struct(">ii")
 _PRESENT = encode_zigzag(1)
 _ZERO = encode_zigzag(ORDERING_KINDS.index("int")) + encode_zigzag(0)
 """The ordering value 0, an int. Such a delete overrides every older record (HoodieRecord.DEFAULT_ORDERING_VALUE)."""
-_END = b"\0"
 
 
 def encode_natural_deletes(keys: pa.Array, partition: str) -> bytes:
     """Returns a delete block of version 3 with ordering value 0. `keys` is a binary array of UTF-8 without nulls."""
     if not len(keys):
-        data = _END
-    else:
-        lengths, which = np.unique(pc.binary_length(keys).to_numpy(), return_inverse=True)
-        starts = pa.array([_PRESENT + encode_zigzag(int(length)) for length in lengths], pa.binary()).take(
-            pa.array(which)
-        )
-        name = partition.encode("utf-8")
-        tail = pa.scalar(_PRESENT + encode_zigzag(len(name)) + name + _ZERO, pa.binary())
-        joined = pc.binary_join_element_wise(starts, keys, tail, pa.scalar(b"", pa.binary()))
-        data = encode_zigzag(len(keys)) + octets(joined)[1].tobytes() + _END
-    return _DELETE_HEAD.pack(DELETE_BLOCK_VERSION, len(data)) + data
+        return delete_block(0, b"")
+    lengths, which = np.unique(pc.binary_length(keys).to_numpy(), return_inverse=True)
+    starts = pa.array([_PRESENT + encode_zigzag(int(length)) for length in lengths], pa.binary()).take(pa.array(which))
+    name = partition.encode("utf-8")
+    tail = pa.scalar(_PRESENT + encode_zigzag(len(name)) + name + _ZERO, pa.binary())
+    joined = pc.binary_join_element_wise(starts, keys, tail, pa.scalar(b"", pa.binary()))
+    return delete_block(len(keys), octets(joined)[1].tobytes())
 
 
 _AVRO_VALUES: dict[str, Any] = {
@@ -168,8 +161,8 @@ _LOCAL_DATE = len(ORDERING_KINDS) - 1
 
 
 def encode_deletes(keys: pa.Array, partition: str, values: Sequence[tuple[str, pa.Array]], *, path: str) -> bytes:
-    """Returns the entries of delete_block. `keys` are texts. `values` are the ordering values of one field with their
-    kind, in the types of Avro's columns, or those of several fields.
+    """Returns the entries of content.delete_block. `keys` are texts. `values` are the ordering values of one field with
+    their kind, in the types of Avro's columns, or those of several fields.
     """
     columns: list[tuple[Any, pa.Array | int]] = [(["null", "string"], keys)]
     columns.append((["null", "string"], pa.repeat(pa.scalar(partition, pa.string()), len(keys))))
@@ -187,9 +180,3 @@ def encode_deletes(keys: pa.Array, partition: str, values: Sequence[tuple[str, p
     rows = pa.RecordBatch.from_arrays(arrays, names=[field["name"] for field in fields])
     data, _ = encode_rows(rows, {"type": "record", "name": "entry", "fields": fields}, path=path)
     return data.tobytes()
-
-
-def delete_block(count: int, entries: bytes) -> bytes:
-    """Returns a delete block of version 3, with so many entries."""
-    data = encode_zigzag(count) + entries + _END
-    return _DELETE_HEAD.pack(DELETE_BLOCK_VERSION, len(data)) + data

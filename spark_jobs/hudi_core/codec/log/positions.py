@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hudi_core.codec.binary import Reader
+from hudi_core.codec.log.blocks import HeaderKey
 from hudi_core.errors import CorruptFileError
 
 Rows = NDArray[np.int64]
@@ -130,6 +131,16 @@ def encode_positions(rows: Rows) -> str:
             offsets = np.cumsum([first, *map(len, parts[:-1])]).astype("<u4").tobytes()
         buckets.append(b"".join((struct.pack("<I", high), head, heads, offsets, *parts)))
     return base64.b64encode(struct.pack("<Q", len(buckets)) + b"".join(buckets)).decode()
+
+
+def position_headers(rows: Rows, base_instant: str) -> dict[HeaderKey, str]:
+    """Returns the headers of a block whose records or entries change these rows, ascending, of the base file with the
+    instant.
+    """
+    return {
+        HeaderKey.RECORD_POSITIONS: encode_positions(rows),
+        HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: base_instant,
+    }
 
 
 def _packed(values: Rows) -> tuple[bytes, bool]:

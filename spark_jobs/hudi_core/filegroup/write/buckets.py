@@ -129,9 +129,9 @@ class Buckets:
         starts = np.cumsum([0, *(len(ring.ends) for ring in rings)])
         ends = np.concatenate([np.array(ring.ends, np.int64) + (at << 32) for at, ring in enumerate(rings)])
         of_row = partitions.indices.to_numpy().astype(np.int64)
-        found = np.searchsorted(ends, hashes + (of_row << 32))
-        found = np.where(found == starts[of_row + 1], starts[of_row], found)
-        return pa.array([prefix for ring in rings for prefix in ring.prefixes], pa.string()).take(pa.array(found))
+        numbers = np.searchsorted(ends, hashes + (of_row << 32))
+        numbers = np.where(numbers == starts[of_row + 1], starts[of_row], numbers)
+        return pa.array([prefix for ring in rings for prefix in ring.prefixes], pa.string()).take(pa.array(numbers))
 
     def _of_values(self, values: list[pa.Array]) -> NDArray[np.uint32]:
         if self.by_hash:
@@ -147,12 +147,12 @@ class Buckets:
             key = keys[int(unread.argmax())].as_py()
             message = f"the bucket of the key {key!r} depends on the release of Hudi: it holds a colon or a comma"
             raise FormatError(message, path=path, remedy="overwrite the table with Hudi")
-        found = [pc.struct_field(matches, f"f{self.key_fields.index(name)}").fill_null("") for name in self.fields]
+        values = [pc.struct_field(matches, f"f{self.key_fields.index(name)}").fill_null("") for name in self.fields]
         # Java joins a null as "null", and in the hash of a list it counts as the empty text does.
         null = "null" if self.by_hash else ""
         return [
-            pc.if_else(pc.equal(of_name, NULL_KEY), null, pc.if_else(pc.equal(of_name, EMPTY_KEY), "", of_name))
-            for of_name in found
+            pc.if_else(pc.equal(texts, NULL_KEY), null, pc.if_else(pc.equal(texts, EMPTY_KEY), "", texts))
+            for texts in values
         ]
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.columns import column_of
-from hudi_core.codec.log.content import DECIMAL_SCALE
-from hudi_core.codec.log.delete_columns import delete_block, encode_deletes
+from hudi_core.codec.log.content import DECIMAL_SCALE, delete_block
+from hudi_core.codec.log.delete_columns import encode_deletes
 from hudi_core.filegroup.merge.ordering_values import Ordering, OrderingColumn
 from hudi_core.filegroup.merge.record_keys import as_mask, record_keys
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
@@ -58,9 +58,8 @@ class DeleteEntries:
 
     def add_keys(self, keys: pa.Array, positions: NDArray[np.int64]) -> None:
         """Adds deletes of these keys whatever the rows' ordering values are."""
-        self._add(
-            pa.concat_arrays([keys, keys.slice(0, 0)]), [], positions
-        )  # a copy: `keys` holds whole rows in memory
+        # A copy: `keys` holds whole rows in memory.
+        self._add(pa.concat_arrays([keys, keys.slice(0, 0)]), [], positions)
 
     def _add(self, keys: pa.Array, values: list[tuple[str, pa.Array]], positions: NDArray[np.int64]) -> None:
         natural = [("int", pa.repeat(pa.scalar(0, pa.int32()), len(keys)))]
@@ -76,7 +75,7 @@ class DeleteEntries:
 
     @property
     def positions(self) -> NDArray[np.int64]:
-        return np.concatenate([item.positions for item in self._added])
+        return np.concatenate([entries.positions for entries in self._added])
 
     def take(self, order: NDArray[np.int64] | None) -> bytes:
         """Returns the content of a delete block with the entries, and forgets these. `order` are the numbers of entries

@@ -8,29 +8,24 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
-from hudi_core.codec.log.content import delete_record_spans, encode_delete_block
-from hudi_core.codec.log.positions import encode_positions
+from hudi_core.codec.log.content import avro_block, delete_record_spans, encode_delete_block
+from hudi_core.codec.log.positions import position_headers
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.read.log_records import avro_pieces, block_content
+from hudi_core.filegroup.write.log_file import BLOCK_BYTES, LogFile
 from hudi_core.storage.base import Storage
 
-BLOCK_BYTES = 64 << 20
-"""A data block is written when its records have this many bytes. Hudi cuts its own at 256 MiB."""
-_HEAD = struct.Struct(">ii")
-_VERSION = 3
 _LENGTH = struct.Struct(">i")
 
 
-class LogCopy:
-    """The new log file. A data block has the schema of the records in it; the delete block comes last. An error inside
-    a `with` block keeps the file from being published, where the storage can. Memory: twice BLOCK_BYTES, one piece of a
-    block that is read, and the entries of the delete block.
+class LogCopy(LogFile):
+    """The new log file. A data block has the schema of the records in it; the delete block comes last. Memory: twice
+    BLOCK_BYTES, one piece of a block that is read, and the entries of the delete block.
     """
 
     def __init__(
@@ -41,11 +36,9 @@ class LogCopy:
         """
         self.records = 0
         self.deletes = 0
-        self.path = path
-        self._storage = storage
+        super().__init__(storage, path)
         self._headers = dict(headers)
         self._positions_instant = positions_instant
-        self._file = storage.open_output(path)
         self._schema: str | None = None
         self._waiting: list[bytes] = []
         self._waiting_positions: list[NDArray[np.int64]] = []
@@ -104,38 +97,21 @@ class LogCopy:
             entries, positions = _sorted(self._entries, self._entry_positions)
             self._write(BlockType.DELETE, self._deletes_schema, encode_delete_block(entries), positions)
             self.deletes = len(entries)
-        size = self._file.tell()
-        self._file.close()
-        return size
+        return self.end()
 
     def _flush(self) -> None:
         if self._waiting:
-            head = _HEAD.pack(_VERSION, self._waiting_records)
-            records, positions = _sorted(self._waiting, self._waiting_positions)
-            self._write(BlockType.AVRO_DATA, self._schema, b"".join((head, *records)), positions)
+            count, (records, positions) = self._waiting_records, _sorted(self._waiting, self._waiting_positions)
+            self._write(BlockType.AVRO_DATA, self._schema, avro_block(count, records), positions)
         self._waiting, self._waiting_records, self._waiting_bytes = [], 0, 0
         self._waiting_positions = []
 
     def _write(self, kind: BlockType, schema: str | None, content: bytes, positions: NDArray[np.int64] | None) -> None:
         headers = self._headers if schema is None else {**self._headers, HeaderKey.SCHEMA: schema}
         if positions is not None and self._positions_instant is not None:
-            headers = {
-                **headers,
-                HeaderKey.RECORD_POSITIONS: encode_positions(positions),
-                HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: self._positions_instant,
-            }
+            headers = {**headers, **position_headers(positions, self._positions_instant)}
         named = self._positions_instant is not None
         self._file.write(encode_block(kind, headers, content, hudi_1_headers=named))
-
-    def __enter__(self) -> LogCopy:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.__exit__(kind, error, trace)
-        if isinstance(error, Exception):
-            self._storage.delete(self.path)
 
 
 def _sorted(parts: list[bytes], positions: list[NDArray[np.int64]]) -> tuple[list[bytes], NDArray[np.int64] | None]:

@@ -185,20 +185,21 @@ def check_buckets(
     remedy: str = "let Hudi plan and run it",
     *,
     refuses_numbers: bool = True,
-    of_hashing: str | None = None,
+    refuses_hashing: bool = True,
+    hashing_remedy: str | None = None,
 ) -> None:
-    """Raises UnsupportedError for consistent hashing and, with `refuses_numbers`, for numbers of buckets per partition.
-    `of_hashing` is the remedy for consistent hashing where it is another one; where it is "" that is not refused.
+    """Raises UnsupportedError for consistent hashing with `refuses_hashing`, and for numbers of buckets per partition
+    with `refuses_numbers`. `hashing_remedy` is that for consistent hashing, where it is another one.
     """
     folders = context.storage.list_folders(BUCKETS_FOLDER)
-    by_hash = of_hashing != "" and _are_by_hash(folders)
+    by_hash = refuses_hashing and _are_by_hash(folders)
     if by_hash or (refuses_numbers and PARTITION_BUCKETS_FOLDER in folders):
         raise UnsupportedError(
             "the table has buckets by consistent hashing, which only Hudi's clustering resizes"
             if by_hash
             else f"the table has a number of buckets for each partition ({PARTITION_BUCKETS.name})",
             path=BUCKETS_FOLDER if by_hash else PARTITION_BUCKETS_FOLDER,
-            remedy=of_hashing or remedy if by_hash else remedy,
+            remedy=hashing_remedy if by_hash and hashing_remedy else remedy,
         )
 
 

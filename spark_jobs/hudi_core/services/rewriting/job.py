@@ -44,7 +44,7 @@ from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
-from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.actions.write_stats import WriteStat, sizes_of
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
@@ -130,7 +130,7 @@ class RewriteJob(Job[Plan, Rewritten]):
             return
         published = set()
         if instant is not None and is_completed:
-            published = set(_sizes(self.active.read_commit(instant).write_stats()))
+            published = set(sizes_of(self.active.read_commit(instant).write_stats()))
         for info in self.find_files(self.storage, self.instant, self.touched(self.file_groups(plan))):
             name = parse_data_file(info.name)
             token = None if name is None else name.token
@@ -150,7 +150,7 @@ class RewriteJob(Job[Plan, Rewritten]):
 
     def _clean_up(self, partitions: frozenset[str], stats: Iterable[WriteStat], *, staged: bool) -> None:
         """Deletes files of lost attempts, then staged records, then markers, by which the next run finds files."""
-        remove_losers(self.storage, self.instant, partitions, _sizes(stats), self.find_files)
+        remove_losers(self.storage, self.instant, partitions, sizes_of(stats), self.find_files)
         if staged:
             forget_staged(self.storage, self.instant)
         delete_markers(self.storage, self.instant)
@@ -229,7 +229,7 @@ class Attempt:
                 rewritten.corrupt_blocks,
             )
         look_again(self._job.storage)  # the engine's work took a while
-        winners = _sizes(rewritten.stats)
+        winners = sizes_of(rewritten.stats)
         kept = self._remove_losers(winners)
         if kept != winners:
             self._check_ours()  # a foreign rollback may have deleted them
@@ -355,10 +355,6 @@ def commit_metadata(
         extra_metadata={SCHEMA_KEY: text, **extra},
         **fields,
     )
-
-
-def _sizes(stats: Iterable[WriteStat]) -> dict[str, int]:
-    return {path: size for stat in stats for path, size in stat.sizes.items()}
 
 
 def _is_owner(held: Claim) -> bool:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.positions import encode_positions
+from hudi_core.codec.log.positions import position_headers
 from hudi_core.codec.parquet.statistics import SPARK_VERSION, proleptic_version
 from hudi_core.codec.parquet.writer import BaseFileWriter
 from hudi_core.engine.protocol import TaskAttempt
@@ -162,10 +162,7 @@ class LogAppend(NewLogFile):
         if base is None or (positions == _NONE).any():
             return None, {}
         order = np.argsort(positions, kind="stable")
-        return order, {
-            HeaderKey.RECORD_POSITIONS: encode_positions(positions[order]),
-            HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: parse_base_file(base.name).instant,
-        }
+        return order, position_headers(positions[order], parse_base_file(base.name).instant)
 
     def close(self) -> NewFile:
         """Completes the file."""

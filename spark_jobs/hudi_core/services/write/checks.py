@@ -97,10 +97,10 @@ def check_rings(view: FileSystemView, file_ids: Mapping[str, Collection[str]], r
     """
     for partition, ids in file_ids.items():
         buckets = ids_of(rings[partition]) if partition in rings else ()
-        other = min({*ids}.difference(buckets), default=None)
-        if other is not None:
+        stray_id = min({*ids}.difference(buckets), default=None)
+        if stray_id is not None:
             raise FormatError(
-                f"file group {other} of partition {partition!r} is no bucket of the hashing metadata",
+                f"file group {stray_id} of partition {partition!r} is no bucket of the hashing metadata",
                 path=folder_of(partition),
                 remedy="have Hudi's clustering of the buckets completed, or restore the metadata from a copy",
             )

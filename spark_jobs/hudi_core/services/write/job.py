@@ -186,8 +186,8 @@ class WriteJob(RewriteJob[WritePlan]):
         attempt.keep(rewritten)
         groups = self._groups
         if rows.rows.buckets is not None:
-            made = {FileGroupId(stat.partition_path, stat.file_id) for stat in rewritten.stats} - groups.all
-            groups = replace(groups, new_buckets=frozenset(map(rows.rows.buckets.place_of_group, made)))
+            new_groups = {FileGroupId(stat.partition_path, stat.file_id) for stat in rewritten.stats} - groups.all
+            groups = replace(groups, new_buckets=frozenset(map(rows.rows.buckets.place_of_group, new_groups)))
         token = {} if self._work.token is None else {TOKEN_KEY: self._work.token}
         old = {item.file_group: item for item in (plan.slices[number] for number in self._routes.touched)}
         return attempt.completion(

@@ -121,7 +121,7 @@ def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePl
     check_schema_of_latest(context, timeline)
     buckets = None if work.rows is None else work.rows.rows.buckets
     by_hash = buckets is not None and buckets.by_hash
-    check_buckets(context, _BY_HUDI, of_hashing="" if by_hash else _BY_HASH)
+    check_buckets(context, _BY_HUDI, refuses_hashing=not by_hash, hashing_remedy=_BY_HASH)
     _check_supported(context, work)
     view = context.view(timeline)
     known = frozenset(view.partitions())

@@ -146,7 +146,7 @@ def _table_pieces(unit: KeysUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
     wanted = None if unit.wanted is None else pa.array(unit.wanted, pa.string())
     for keys, orders, positions in _table_keys(unit, wanted):
         groups = pa.array(np.full(len(keys), unit.number, np.int32))
-        columns = [keys, groups, orders, positions][: len(unit.schema)]
+        columns = [keys, groups, orders, *([] if positions is None else [positions])]
         rows = pa.Table.from_arrays(columns, schema=unit.schema)
         if wanted is not None:
             rows = rows.filter(pc.is_in(keys, value_set=wanted)).combine_chunks()
@@ -154,8 +154,8 @@ def _table_pieces(unit: KeysUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
             yield shard, _OF_TABLE, part
 
 
-def _table_keys(unit: KeysUnit, wanted: pa.Array | None) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
-    """Yields record keys with places.ORDER and places.POSITION."""
+def _table_keys(unit: KeysUnit, wanted: pa.Array | None) -> Iterator[tuple[pa.Array, pa.Array, pa.Array | None]]:
+    """Yields record keys with places.ORDER and, where the unit asks for them, places.POSITION."""
     file_slice, is_global = unit.file_slice, unit.rows.scope.is_global
     base = None if file_slice is None else file_slice.base_file
     if file_slice is None or base is None:
@@ -166,18 +166,22 @@ def _table_keys(unit: KeysUnit, wanted: pa.Array | None) -> Iterator[tuple[pa.Ar
         is_needed = row_groups != []
         if is_needed and (ordering is None or file_slice.log_files):
             is_here = pa.scalar(None if file_slice.log_files or not is_global else HERE, pa.binary())
-            positions = _positions(file, row_groups)
+            positions = _positions(file, row_groups) if unit.positions else None
             for batch in file.batches(list(unit.key_fields), _KEYS_AT_ONCE, row_groups):
                 keys = record_keys(batch, unit.key_fields, path=base.path)
-                yield keys, pa.repeat(is_here, len(keys)), pa.array(positions[: len(keys)])
-                positions = positions[len(keys) :]
+                orders = pa.repeat(is_here, len(keys))
+                if positions is None:
+                    yield keys, orders, None
+                else:
+                    yield keys, orders, pa.array(positions[: len(keys)])
+                    positions = positions[len(keys) :]
     if not unit.reader or not (is_needed or unit.logged):
         return
     columns = [] if ordering is None else [column.name for column in ordering.columns]
     for batch in rows_of_slice(storage, unit.reader, file_slice, [*unit.key_fields, *columns]):
         keys = record_keys(batch, unit.key_fields, path=base.path)
         orders = pa.repeat(HERE, len(keys)) if ordering is None else ordering_keys(batch, keys, ordering)
-        yield keys, orders, pa.nulls(len(keys), pa.int64())
+        yield keys, orders, pa.nulls(len(keys), pa.int64()) if unit.positions else None
 
 
 def _positions(file: ParquetBaseFile, row_groups: Sequence[int] | None) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -78,6 +78,11 @@ class WriteStat:
     def sizes(self) -> dict[str, int]:
         """The bytes of the file and of its change-data logs, by path."""
         return {self.path: self.file_size_in_bytes, **dict(self.cdc_stats)}
+
+
+def sizes_of(stats: Iterable[WriteStat]) -> dict[str, int]:
+    """Returns the bytes of all files of a commit, by path."""
+    return {path: size for stat in stats for path, size in stat.sizes.items()}
 
 
 class WrittenFile(NamedTuple):

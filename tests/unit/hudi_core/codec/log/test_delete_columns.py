@@ -10,8 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.codec.log import delete_columns as module
-from hudi_core.codec.log.content import DECIMAL_SCALE, ORDERING_KINDS, DeleteRecord, OrderingValue, delete_block_data
-from hudi_core.codec.log.delete_columns import delete_block, delete_columns, encode_deletes, encode_natural_deletes
+from hudi_core.codec.log.content import (
+    DECIMAL_SCALE,
+    ORDERING_KINDS,
+    DeleteRecord,
+    OrderingValue,
+    delete_block,
+    delete_block_data,
+)
+from hudi_core.codec.log.delete_columns import delete_columns, encode_deletes, encode_natural_deletes
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.support.delete_records import ANY, SCALAR, VALUES, encode_delete_block, of_kind, records
 

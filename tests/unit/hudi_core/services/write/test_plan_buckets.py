@@ -16,7 +16,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import BUCKETS, in_buckets, put_source
 from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.tiers import tiered
-from tests.support.writes import Model, base_files, changed, like, own_columns, write
+from tests.support.writes import Model, base_files, changed, inserted_twice, like, own_columns, write
 from tests.unit.hudi_core.services.write.test_plan import OPERATIONS, TWO_BUCKETS, planned, refused
 
 Golden = Callable[[str, str], GoldenCase]
@@ -58,12 +58,7 @@ def test_hudi_10894_hudi_9742_hudi_12245_new_rows_go_to_the_file_groups_of_their
     model, rows = Model.of(table, event_time=version != "6"), own_columns(read_rows(table))
     old, groups = in_buckets(read_rows(table)), {item.file_group for item in slices(table)}
     source = pa.concat_tables([new_rows(rows, "2024-01-01"), new_rows(rows, "2031-01-01")])
-    for time in ("first", "second"):
-        more = changed(source, id=lambda key, time=time: f"{key} {time}")
-        model.insert(more)
-        result = write(table, operation, put_source(more, tmp_path, files=2, name=time), BUCKETS)
-        assert result.inserted + result.updated == more.num_rows
-        model.check(table)
+    for _ in inserted_twice(table, model, source, operation, BUCKETS, tmp_path):
         assert_one_group_a_bucket(table)
         assert case.endswith("mor") or not any(item.log_files for item in slices(table))
         assert_metadata_true(table)

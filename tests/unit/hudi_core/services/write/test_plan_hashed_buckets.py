@@ -21,7 +21,7 @@ from tests.support.overwrites import BUCKETS, BY_HASH, delete, put_source
 from tests.support.service_calls import dead_process
 from tests.support.table_invariants import assert_metadata_true, pending_instants, read_rows
 from tests.support.tiers import tiered
-from tests.support.writes import Model, base_files, changed, own_columns, write
+from tests.support.writes import Model, base_files, changed, inserted_twice, own_columns, write
 from tests.unit.hudi_core.services.write.test_plan import OPERATIONS, refused
 from tests.unit.hudi_core.services.write.test_plan_buckets import new_rows, slices
 
@@ -62,12 +62,7 @@ def test_new_rows_go_to_the_file_groups_of_their_buckets(
     model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
     groups = {item.file_group for item in slices(table)}
     source = pa.concat_tables([new_rows(rows, "2024-01-01"), new_rows(rows, NEW, 40)])
-    for time in ("first", "second"):
-        more = changed(source, id=lambda key, time=time: f"{key} {time}")
-        model.insert(more)
-        result = write(table, operation, put_source(more, tmp_path, files=2, name=time), BY_HASH)
-        assert result.inserted + result.updated == more.num_rows
-        model.check(table)
+    for _ in inserted_twice(table, model, source, operation, BY_HASH, tmp_path):
         assert_in_buckets(table)
         assert_metadata_true(table)
     assert (table / folder_of(NEW) / FIRST).read_bytes() == first_content(NEW, 4)
