@@ -1,8 +1,9 @@
 """Compresses gzip members with ISA-L or libdeflate, or leaves that to Arrow.
 
 All write the same format, which every reader inflates. ISA-L takes a tenth of zlib's time; its files have the same
-size, or are up to a seventh larger. libdeflate makes smaller files than zlib in a third of its time
-(docs/internals/benchmarks.md).
+size, or are up to a seventh larger. Under load it makes other bytes of equal input in one call of some thousand, which
+inflate to the same: no rule may compare the bytes of two files. libdeflate makes smaller files than zlib in a third of
+its time (docs/internals/benchmarks.md).
 """
 
 from __future__ import annotations
