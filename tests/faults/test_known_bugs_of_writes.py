@@ -27,8 +27,9 @@ from hudi_core.model.names import RECORD_KEY
 from hudi_core.services.rewriting.job import Attempt
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.source import count
-from hudi_core.services.write import job, shard_files, tag, verb
+from hudi_core.services.write import job, shard_files, verb
 from hudi_core.services.write.row_shards import newest
+from hudi_core.services.write.tagging import keys, tag
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction import commit
@@ -141,7 +142,7 @@ def test_hudi_9536_hudi_6946_ranges_are_those_of_record_keys(
         return write(table, "upsert", put_source(rows, tmp_path, name=f"{table.parent.name} rows"), options).inserted
 
     assert inserted(golden(version, "complex_keygen").table) == 0
-    monkeypatch.setattr(tag, "leaf_columns", lambda footer: {(RECORD_KEY,): leaf_columns(footer)[("id",)]})
+    monkeypatch.setattr(keys, "leaf_columns", lambda footer: {(RECORD_KEY,): leaf_columns(footer)[("id",)]})
     assert inserted(golden(version, "complex_keygen").table) > 0
 
 

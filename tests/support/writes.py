@@ -17,9 +17,10 @@ from hudi_core.engine.protocol import Engine
 from hudi_core.model.names import IS_DELETED, META_FIELDS, PARTITION_PATH, RECORD_KEY
 from hudi_core.services.source.files import RowsFrom
 from hudi_core.services.source.staged_rows import STAGED
-from hudi_core.services.write import route, shard_files, tag, upsert
+from hudi_core.services.write import route, shard_files, upsert
 from hudi_core.services.write.job import WriteJob
 from hudi_core.services.write.plan import RowsWork
+from hudi_core.services.write.tagging import keys, tag
 from hudi_core.services.write.verb import run_write
 from hudi_core.services.write.work import WriteResult
 from hudi_core.storage.local import LocalStorage
@@ -54,7 +55,7 @@ def write(
     """Ours, on a local table; tasks write under the same plan of faults."""
     work = RowsWork(operation.upper(), token=token, rows_from=RowsFrom(str(given)))
     storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
-    with nullcontext() if plan is None else tasks_under(plan, route, shard_files, tag, upsert):
+    with nullcontext() if plan is None else tasks_under(plan, route, shard_files, keys, tag, upsert):
         context = open_context(table, {**OPTIONS, **(options or {})}, storage)
         return run_write(context, work, WriteJob, engine or LocalEngine(1), owner or an_owner(), dry_run=dry_run)
 

@@ -111,7 +111,7 @@ class _Mixed(Maker):
     def program(self, steps: int) -> Program:
         """As many writes as `steps`, with services in between."""
         made: list[Step] = [self._by_index(Write("insert", self._next(), self._fresh(40)))]
-        while sum(isinstance(step, Write) and self._is_taken(step) for step in made) < steps:
+        while sum(isinstance(step, Write) and not step.fails for step in made) < steps:
             step = self._step()
             made.append(self._by_index(step) if isinstance(step, Write) else step)
             if "schedule_clustering" in step.name or "schedule clustering" in step.name:
@@ -137,12 +137,6 @@ class _Mixed(Maker):
             EXPRESSION_FROM + 1: Command("run indexing", options=EXPRESSION),
             EXPRESSION_TO: Command("metadata drop", arguments=("--partition", "expr_index_by_hour")),
         }
-
-    def _is_taken(self, step: Write) -> bool:
-        """Whether it makes a commit: our upserts and deletes do not yet write change logs."""
-        return not step.fails and not (
-            step.ours and step.operation in ("upsert", "delete") and "hoodie.table.cdc.enabled" in self.family.options
-        )
 
     def _by_index(self, step: Write) -> Write:
         return replace(step, options={**step.options, INDEX_TYPE: self.dice.choice(self.family.types)})

@@ -19,6 +19,9 @@ _OF_TABLE: Final[Mapping[str, ConfigKey[bool]]] = {
 INDEX_TYPES: Final = WITHIN_PARTITIONS | {*_OF_TABLE}
 """The index types by which keys are looked for. All of one scope give the same rows."""
 
+BY_RECORD_INDEX: Final = frozenset({"RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX"})
+"""The index types whose keys are looked up in the record index. Other types' keys may have places that it lacks."""
+
 KNOW_POSITIONS: Final = frozenset({"SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"})
 """The index types that find the row of a key in its base file, where rows do not move to other partitions: rows that
 may move are merged first, which loses the positions (HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded).

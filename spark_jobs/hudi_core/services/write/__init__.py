@@ -8,12 +8,11 @@
   file groups of a write, no log block that hides those of a write.
 - ``row_shards``: to which shard a row goes; how many shards a partition has; which of the rows with one key stays.
 - ``shard_files``: how the rows of a shard become files; which rows are not written.
-- ``plan``: which tables a write refuses; which small file groups are filled; which commits and plans stop the commit.
-- ``tag``: in which file group a key is; which of the rows with one key stays.
-- ``places``: to which of its key's places a row goes, and which rows of base files have the key; which rows leave a
-  partition for another.
+- ``plan``: which tables a write refuses; the file slices where rows may go.
+- ``groups``: the file groups of a write; which commits and plans stop its commit.
+- ``tagging/``: in which file group a key is; which of the rows with one key stays.
 - ``log_keys``: which log files may have keys that no base file has.
-- ``route``: which shard writes a row; which new rows a small file group takes.
+- ``route``: which shard writes a row; which small file groups are filled, and which new rows they take.
 - ``upsert``: how a file group gets its next base file.
 - ``append``: what a log file of a write has in it, in which order and format, and how it is named.
 - ``job``: what comes before the instant is inflight; what the inflight file says; what must hold at the commit.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -17,9 +17,8 @@ from uuid import uuid4
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
-from hudi_core.engine.serializer import to_text
-from hudi_core.errors import ConfigError, ConflictError, HudiError, UnsupportedError
-from hudi_core.filegroup.merge.table_policy import MergePolicy, key_fields
+from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import Ring
@@ -29,40 +28,23 @@ from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.names import FileGroupId, parse_log_file
-from hudi_core.query.context import reader_spec
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Completion, Run
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
 from hudi_core.services.rewriting.new_file_groups import NewFiles
 from hudi_core.services.rewriting.other_writers import check_early
-from hudi_core.services.rewriting.proof import Rewritten, unproved
-from hudi_core.services.source.files import UNIT_BYTES, CountedRows
+from hudi_core.services.rewriting.proof import Rewritten
+from hudi_core.services.source.files import CountedRows
 from hudi_core.services.source.staged_rows import STAGED
 from hudi_core.services.write.checks import check_not_hidden, check_same_schema
-from hudi_core.services.write.plan import (
-    TAGGING,
-    Groups,
-    RowsWork,
-    WritePlan,
-    check_no_plans,
-    check_not_changed,
-    merges_fields,
-    plan_write,
-    routes_of,
-)
+from hudi_core.services.write.groups import Groups, check_no_plans, check_not_changed
+from hudi_core.services.write.plan import RowsWork, WritePlan, plan_write
 from hudi_core.services.write.proof import prove_write
-from hudi_core.services.write.route import RouteUnit, produce_routed
+from hudi_core.services.write.route import RouteUnit, groups_of, produce_routed, routes_of
 from hudi_core.services.write.shard_files import RowsTarget
-from hudi_core.services.write.tag import (
-    KEYS_PER_SHARD,
-    KeysUnit,
-    Tagged,
-    TagTarget,
-    ordering_of,
-    produce_keys,
-    tag_shard,
-)
+from hudi_core.services.write.tagging.exchange import tag_rows
+from hudi_core.services.write.tagging.tag import Tagged
 from hudi_core.services.write.upsert import Upserted, UpsertTarget, write_routed
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.commit import Operation, encode_inflight, to_come
@@ -77,9 +59,6 @@ log = logging.getLogger(__name__)
 
 _TAGGED: Final = f"{STAGED}/write-"
 """Begins the name of a folder of tagged rows, which ends with the instant."""
-_MOST_WANTED = 1_000_000
-_ROW_BYTES = 16
-"""A base file has no more rows than bytes divided by this, as a guess for the number of shards."""
 
 
 class WriteJob(RewriteJob[WritePlan]):
@@ -98,12 +77,13 @@ class WriteJob(RewriteJob[WritePlan]):
         self._staged = f"{_TAGGED}{run.instant}"
         self._tagged: list[Tagged] | None = None
         self._rings: Mapping[str, Ring] | None = None
+        self._seen = Timeline()
 
     def plan(self, timeline: Timeline) -> WritePlan:
         """Returns the plan for the table as it is now. A commit with a later instant does not count as known: its base
         files would hide ours.
         """
-        plan = plan_write(self.context, timeline, self._work)
+        plan, self._seen = plan_write(self.context, timeline, self._work), timeline
         known = frozenset(time for time in plan.known if time < self.instant)
         return replace(plan, known=known)
 
@@ -124,9 +104,11 @@ class WriteJob(RewriteJob[WritePlan]):
         self._make_rings(plan)
         timeline, rows = self.active.load(), self._rows()
         if rows.rows.combines or rows.rows.buckets is not None:
-            self._tagged = self._tag(plan, rows, held)
+            self._tagged = tag_rows(
+                self.context, self.run.engine, self._seen, plan, self._work, rows, self._staged, held.epoch
+            )
         self._routes = routes_of(self.context, timeline, plan, rows, self._tagged)
-        self._groups = Groups.of(plan, self._routes, rows.rows.buckets)
+        self._groups = groups_of(plan, self._routes, rows.rows.buckets)
         held.check()
         timeline = self.active.load()
         check_no_plans(self.context, timeline, self._groups)
@@ -250,68 +232,6 @@ class WriteJob(RewriteJob[WritePlan]):
         definition = indexed_table(self.context, timeline).definitions.get(RECORD_INDEX)
         return definition is not None and definition.is_partitioned
 
-    def _tag(self, plan: WritePlan, rows: CountedRows, held: Claim) -> list[Tagged]:
-        """Returns the tagged rows. Raises ExecutionError where rows were lost or doubled."""
-        context, by_keys = self.context, self.operation in TAGGING and plan.buckets is None
-        slices = {number: item for number, item in enumerate(plan.slices) if item.base_file and by_keys}
-        wanted = _wanted(rows, [item.file_group.partition for item in slices.values()])
-        row_bytes = max(_ROW_BYTES, rows.size // max(1, rows.count))
-        of_table = 0 if wanted else sum(item.base_file.size for item in slices.values() if item.base_file) // row_bytes
-        shards = 1 + max((rows.count + of_table) // KEYS_PER_SHARD, rows.size // UNIT_BYTES)
-        uri, options, fields = context.uri, dict(context.storage_options), key_fields(context.config)
-        ordered, is_global = ordering_of(rows.rows) is not None, rows.rows.scope.is_global
-        is_read = plan.logged.union(at for at, item in slices.items() if ordered or (is_global and item.log_files))
-        reader = self._reader() if is_read else ""
-        units = [
-            *(
-                KeysUnit(rows.rows, uri, options, fields, shards, number, part=part)
-                for number, part in enumerate(rows.parts)
-            ),
-            *(
-                KeysUnit(
-                    rows.rows,
-                    uri,
-                    options,
-                    fields,
-                    shards,
-                    number,
-                    file_slice=item,
-                    wanted=wanted.get(item.file_group.partition),
-                    logged=number in plan.logged,
-                    reader=reader if number in is_read else "",
-                    positions=plan.positions,
-                )
-                for number, item in slices.items()
-            ),
-        ]
-        partitions = tuple(item.file_group.partition for item in plan.slices)
-        is_delete = self.operation == Operation.DELETE
-        refuses = not is_delete and merges_fields(MergePolicy.for_table(context.config, context.options))
-        target = TagTarget(
-            uri, options, self._staged, rows.rows, partitions, plan.buckets, is_delete, refuses, plan.positions
-        )
-        tagged = self.run.engine.exchange(
-            produce_keys, units, partial(tag_shard, target), shards=shards, run_epoch=held.epoch
-        )
-        there = sum((Counter(item.rows) for item in tagged), Counter[str]())
-        newer = sum((Counter(item.dropped) for item in tagged), Counter[str]())
-        if there + newer != Counter(rows.by_partition):
-            raise unproved(f"{rows.count} rows were counted, but {there.total()} and {newer.total()} newer ones tagged")
-        absent, where = sum(item.absent for item in tagged), self._work.selects
-        if absent and where:
-            raise UnsupportedError(
-                f"{absent} rows that the predicate selects are in another partition than their columns say",
-                path=context.uri,
-                remedy="delete them with Hudi, or by a source with the values of their partitions",
-            )
-        if newer:
-            log.info("%d rows of the source have a newer row of their key", newer.total())
-        return tagged
-
-    def _reader(self) -> str:
-        timeline = self.active.load()
-        return to_text(reader_spec(self.context, self._schema_of(timeline), timeline, merge_logs=True))
-
     def _write(self, plan: WritePlan, rows: CountedRows, attempt: Attempt, held: Claim) -> list[Upserted]:
         context, routes = self.context, self._routes
         if not routes.shards:
@@ -356,20 +276,6 @@ class WriteJob(RewriteJob[WritePlan]):
         )
         self.storage.delete_folder(self._staged)
         return written
-
-
-def _wanted(rows: CountedRows, partitions: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Returns the keys to look for in base files, by partition; none where the units of all base files, in these
-    partitions, would have more than _MOST_WANTED: then all keys are looked for.
-    """
-    if rows.keys is None:
-        return {}
-    keys = rows.keys
-    if rows.rows.scope.is_global:
-        keys = dict.fromkeys(partitions, frozenset().union(*keys.values()))
-    if sum(len(keys.get(name, ())) for name in partitions) > _MOST_WANTED:
-        return {}
-    return {name: tuple(sorted(keys.get(name, ()))) for name in {*partitions}}
 
 
 def _moved(file: DataFileRef, old: Mapping[FileGroupId, FileSlice], instant: str) -> SliceChange:

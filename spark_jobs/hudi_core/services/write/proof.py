@@ -10,8 +10,9 @@ from hudi_core.model.names import FileGroupId, LogFileName, parse_base_file, par
 from hudi_core.model.partition import join
 from hudi_core.services.rewriting.new_file_groups import NewFile, prove_files
 from hudi_core.services.rewriting.proof import Rewritten, file_of, unproved
-from hudi_core.services.write.plan import Groups, Routes, WritePlan
-from hudi_core.services.write.tag import Tagged
+from hudi_core.services.write.plan import WritePlan
+from hudi_core.services.write.route import Routes, groups_of
+from hudi_core.services.write.tagging.tag import Tagged
 from hudi_core.services.write.upsert import Upserted
 
 
@@ -28,7 +29,7 @@ def prove_write(
     """Returns the new files, once each row is shown to have come to its file group or to a new one, and no base file to
     have lost a row. The rows are `tagged`, or where None `row_counts` by partition. Raises ExecutionError otherwise.
     """
-    groups = Groups.of(plan, routes).all
+    groups = groups_of(plan, routes).all
     due: Counter[str] = Counter(row_counts if tagged is None else {})
     for of_shard in tagged or ():
         due.update(of_shard.new)

@@ -1,9 +1,12 @@
-"""Sends rows to the shards that write them: those of a file group to one shard (plan.Routes)."""
+"""Sends rows to the shards that write them: those of a file group to one shard. Says which small file groups
+take new rows (UpsertPartitioner).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -12,17 +15,25 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.codec.hashing import string_hashes
+from hudi_core.config.rows_config import SMALL_FILE_BYTES
+from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import grouped
+from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import check_file_name, join
-from hudi_core.services.source.files import SourcePart, SourceRows
-from hudi_core.services.write.places import GROUP, LEAVES, NEW, POSITION
-from hudi_core.services.write.plan import FRACTIONS, Routes
-from hudi_core.services.write.row_shards import RowsUnit, Spread, keyed_rows, shards_of
+from hudi_core.services.context import TableContext
+from hudi_core.services.source.files import CountedRows, SourcePart, SourceRows
+from hudi_core.services.write.groups import Groups
+from hudi_core.services.write.plan import WritePlan
+from hudi_core.services.write.row_shards import RowsUnit, Spread, keyed_rows, shards_of, spread_of
+from hudi_core.services.write.tagging.places import GROUP, LEAVES, NEW, POSITION
+from hudi_core.services.write.tagging.tag import Tagged
 from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, planned_file_groups
+from hudi_core.timeline.timeline import Timeline
 
 _UNIT: Final = "unit of a write"
 _SHARD: Final = "_airflow_hudi_shard"
@@ -30,6 +41,83 @@ LEAVING: Final = b"\xff"
 """The key of pieces whose rows leave the file group (places.LEAVES): no partition path begins so in UTF-8."""
 _MIX: Final = np.uint32(2_654_435_769)
 """Spreads the hashes of keys that differ in their last digits: these are close to each other (Knuth, volume 3, 6.4)."""
+FRACTIONS: Final = 4096
+"""Parts of the hash range of keys, of which file groups get some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Where rows go. The shard i writes the file group `touched[i]`, a number of WritePlan.slices. Later shards write
+    new files by `spread`. `small` are the shares that file groups take of a partition's new rows: with each its number,
+    and the part of FRACTIONS where its share ends. In a merge-on-read table `appended` are the file groups whose rows
+    go to log files, with their `positions` (places.POSITION) where these are known; the others are merged.
+    """
+
+    touched: tuple[int, ...]
+    spread: Spread
+    appended: frozenset[int] = frozenset()
+    small: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    positions: bool = False
+
+    @property
+    def shards(self) -> int:
+        return len(self.touched) + self.spread.shards
+
+
+def routes_of(
+    context: TableContext, timeline: Timeline, plan: WritePlan, rows: CountedRows, tagged: Sequence[Tagged] | None
+) -> Routes:
+    """Returns the routes of `tagged` rows, or where None of all `rows` as new ones."""
+    new = Counter(rows.by_partition)
+    if tagged is not None:
+        new = sum((Counter(item.new) for item in tagged), Counter())
+    touched = set() if tagged is None else {int(number) for item in tagged for number in item.in_groups}
+    row_bytes = rows.size / max(1, rows.count)
+    small = {} if plan.buckets is not None else _small_shares(context, timeline, plan, new, row_bytes)
+    left = {name: count * (FRACTIONS - _end(small.get(name, ()))) // FRACTIONS for name, count in new.items()}
+    filled = {number for shares in small.values() for number, _ in shares}
+    appended = touched - filled if context.config.is_merge_on_read else set()
+    touched |= filled
+    spread = spread_of(
+        replace(rows, by_partition={name: max(1, count) for name, count in left.items()}, row_bytes=row_bytes),
+        MAX_FILE_BYTES.read(context.options),
+    )
+    return Routes(tuple(sorted(touched)), spread, frozenset(appended), small, plan.positions)
+
+
+def groups_of(plan: WritePlan, routes: Routes, buckets: Buckets | None = None) -> Groups:
+    """Returns the file groups of the rows."""
+    merged = (plan.slices[number].file_group for number in routes.touched if number not in routes.appended)
+    appended = {plan.slices[number].file_group: plan.log_instants[number] for number in routes.appended}
+    hashed = frozenset(plan.partitions if buckets is not None and buckets.by_hash else ())
+    return Groups(frozenset(merged), appended, buckets=buckets, hashed=hashed)
+
+
+def _end(shares: Sequence[tuple[int, int]]) -> int:
+    return shares[-1][1] if shares else 0
+
+
+def _small_shares(
+    context: TableContext, timeline: Timeline, plan: WritePlan, new: Mapping[str, int], row_bytes: float
+) -> dict[str, tuple[tuple[int, int], ...]]:
+    """Returns Routes.small: small file groups are filled first (UpsertPartitioner.getSmallFiles), but none with a
+    pending plan or log files. In a merge-on-read table change logs count as such (SparkUpsertDeltaCommitPartitioner).
+    """
+    limit, full = SMALL_FILE_BYTES.read(context.options), MAX_FILE_BYTES.read(context.options)
+    pending = timeline.pending().of_actions(*PLANS_OF_FILE_GROUPS)
+    planned = frozenset().union(*(planned_file_groups(context.active, item) or () for item in pending))
+    shares: dict[str, list[tuple[int, int]]] = {}
+    for number, item in sorted(enumerate(plan.slices), key=lambda numbered: numbered[1].size):
+        partition = item.file_group.partition
+        count, start = new.get(partition, 0), _end(shares.get(partition, ()))
+        has_logs = item.log_files or (item.cdc_files and context.config.is_merge_on_read)
+        is_small = item.size < min(limit, full) and not has_logs and item.file_group not in planned
+        room = int((full - item.size) / max(1.0, row_bytes))
+        if not count or not is_small or start >= FRACTIONS or room < 1:
+            continue
+        end = min(FRACTIONS, start + -(-FRACTIONS * room // count))
+        shares.setdefault(partition, []).append((number, end))
+    return {name: tuple(of_partition) for name, of_partition in shares.items()}
 
 
 @dataclass(frozen=True, slots=True)

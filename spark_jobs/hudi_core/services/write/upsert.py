@@ -36,9 +36,8 @@ from hudi_core.model.partition import check_partition
 from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter, NewFile
 from hudi_core.services.rewriting.slice_rows import SliceRows, SliceTarget
 from hudi_core.services.source.files import SourceRows
-from hudi_core.services.write.places import POSITION, POSITIONS
-from hudi_core.services.write.plan import TAGGING, Routes
-from hudi_core.services.write.route import LEAVING
+from hudi_core.services.write.plan import TAGGING
+from hudi_core.services.write.route import LEAVING, Routes
 from hudi_core.services.write.shard_files import (
     RowsTarget,
     failed,
@@ -47,6 +46,7 @@ from hudi_core.services.write.shard_files import (
     row_columns,
     write_shard,
 )
+from hudi_core.services.write.tagging.places import POSITION, POSITIONS
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice

@@ -13,7 +13,7 @@ from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.write.plan import Groups, check_no_plans, check_not_changed
+from hudi_core.services.write.groups import Groups, check_no_plans, check_not_changed
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, planned_file_groups

@@ -45,7 +45,7 @@ def test_a_key_that_was_put_back_beside_a_compaction_is_found(
 ) -> None:
     """Also by the next upsert, and once another compaction has brought it to a base file."""
     if not few:
-        monkeypatch.setattr("hudi_core.services.write.job._MOST_WANTED", 0)
+        monkeypatch.setattr("hudi_core.services.write.tagging.exchange._MOST_WANTED", 0)
     table = golden(version, name).table
     model = Model.of(table, event_time=version != "6")
     own = own_columns(read_rows(table)).sort_by("id")

@@ -12,7 +12,7 @@ import pytest
 
 from hudi_core.errors import ExecutionError
 from hudi_core.services.rewriting.new_file_groups import NewFile
-from hudi_core.services.write.tag import Tagged
+from hudi_core.services.write.tagging.tag import Tagged
 from hudi_core.services.write.upsert import GroupRows, Upserted
 from tests.support.changed_tables import data_files, open_context
 from tests.support.golden_data import GoldenCase

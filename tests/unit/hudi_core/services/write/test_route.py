@@ -13,8 +13,7 @@ import pytest
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import FormatError, StorageNotFoundError
 from hudi_core.model.names import RECORD_KEY
-from hudi_core.services.write.plan import FRACTIONS, Routes
-from hudi_core.services.write.route import RouteUnit, produce_routed
+from hudi_core.services.write.route import FRACTIONS, Routes, RouteUnit, produce_routed
 from hudi_core.services.write.row_shards import Spread
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import put_source

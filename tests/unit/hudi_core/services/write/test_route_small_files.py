@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_core.services.write.plan import FRACTIONS, Routes
+from hudi_core.services.write.route import FRACTIONS, Routes
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import put_source

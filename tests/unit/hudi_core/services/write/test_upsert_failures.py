@@ -17,8 +17,8 @@ from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, Storag
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.rewriting.new_file_groups import FileGroupWriter
 from hudi_core.services.rewriting.slice_rows import SliceRows
-from hudi_core.services.write import tag
 from hudi_core.services.write.route import produce_routed
+from hudi_core.services.write.tagging import tag
 from hudi_core.services.write.upsert import Upserted, UpsertTarget
 from hudi_core.storage.local import LocalStorage
 from tests.support.changed_tables import data_files, open_context

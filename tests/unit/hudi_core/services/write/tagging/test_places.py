@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hudi_core.filegroup.merge.ordering_values import Ordering, OrderingColumn
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.source.key_scope import KeyScope
-from hudi_core.services.write.places import HERE, KEYS_AT_POSITIONS, NEW, POSITION, TABLE_KEYS, Places
 from hudi_core.services.write.row_shards import ordering_keys
+from hudi_core.services.write.tagging.places import HERE, KEYS_AT_POSITIONS, NEW, POSITION, TABLE_KEYS, Places
 
 WITHIN, FIXED, MOVES = KeyScope(), KeyScope(True), KeyScope(True, True)
 BY_TS = Ordering((OrderingColumn("ts", "long", pa.int64()),), hudi_1=True)

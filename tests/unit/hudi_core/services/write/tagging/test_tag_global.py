@@ -12,7 +12,7 @@ import pytest
 
 from hudi_core.errors import UnsupportedError
 from hudi_core.model.names import IS_DELETED, PARTITION_PATH
-from hudi_core.services.write import job
+from hudi_core.services.write.tagging import exchange
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import put_source
@@ -88,7 +88,7 @@ def other_day(day: str) -> str:
 def look(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the keys of the source are so few that only these are looked for."""
     if request.param == "many keys":
-        monkeypatch.setattr(job, "_MOST_WANTED", 0)
+        monkeypatch.setattr(exchange, "_MOST_WANTED", 0)
 
 
 @pytest.mark.usefixtures("look")

@@ -1,0 +1,107 @@
+"""The file groups of a write; which commits and pending plans on them stop its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Set
+from dataclasses import dataclass, field
+
+from hudi_core.errors import ConflictError
+from hudi_core.filegroup.write.buckets import Buckets
+from hudi_core.metadata_table.records.file_statistics import REWRITES
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.context import TableContext
+from hudi_core.services.rewriting.checks import check_no_plans_on, check_none_rolled_back
+from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, State
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system_view import PendingWork
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The file groups of a write: those whose rows are `merged` to base files, and those whose rows are `appended` to
+    log files, each with its log instant (WritePlan). `new_buckets` are the places of buckets that the write makes, and
+    `buckets` make these places. In the partitions `hashed` a clustering may resize any bucket.
+    """
+
+    merged: frozenset[FileGroupId] = frozenset()
+    appended: Mapping[FileGroupId, str] = field(default_factory=dict)
+    new_buckets: frozenset[str] = frozenset()
+    buckets: Buckets | None = None
+    hashed: frozenset[str] = frozenset()
+
+    def makes(self, group: FileGroupId) -> bool:
+        """Whether the write makes the bucket of this file group."""
+        buckets = self.buckets if self.new_buckets else None
+        return buckets is not None and buckets.place_of_group(group) in self.new_buckets
+
+    @property
+    def all(self) -> frozenset[FileGroupId]:
+        return self.merged | self.appended.keys()
+
+
+def check_no_plans(context: TableContext, timeline: Timeline, groups: Groups) -> None:
+    """Raises ConflictError where a pending plan is on a file group of the write (SparkRejectUpdateStrategy), or resizes
+    buckets of its partitions: these may have no file group yet. Log files may be appended beside compactions. In layout
+    1 a compaction that was planned since would not see them.
+    """
+    check_no_plans_on(context, timeline, lambda group: group in groups.merged)
+    check_not_replaced(context, timeline, groups.appended, groups.hashed)
+    if not groups.appended or context.active.layout > 1:
+        return
+    pending = PendingWork.read(context.active, timeline)
+    for group, instant in groups.appended.items():
+        planned = pending.compaction_of(group)
+        if planned not in (None, instant):
+            raise ConflictError(
+                f"compaction {planned} was planned on file group {group.file_id} of partition {group.partition!r} "
+                "while rows were written to its log",
+                path=context.active.path(str(planned), Action.COMPACTION, State.REQUESTED),
+                remedy="run it again",
+            )
+
+
+def check_not_replaced(
+    context: TableContext, timeline: Timeline, appended: Container[FileGroupId], hashed: Set[str]
+) -> None:
+    """Raises ConflictError where a pending plan replaces one of the file groups, or any of the partitions `hashed`."""
+    check_no_plans_on(
+        context, timeline, lambda group: group in appended or group.partition in hashed, REPLACING_ACTIONS
+    )
+
+
+def check_not_changed(
+    context: TableContext, now: Timeline, instant: str, groups: Groups, known: Set[str], seen: Set[str] | None = None
+) -> None:
+    """Raises ConflictError where a commit that is not `known` changed a file group of the write: its rows would be lost
+    behind the new base file (apache/hudi#19763), or ours in a group that was replaced, or that got a base file in
+    layout 1, by a compaction or by rows that filled it; or where it made a bucket that the write makes
+    (apache/hudi#7838), or resized buckets of its partitions. Also raises it where a known commit was rolled back. The
+    rows that Spark or a predicate took from the table are of the commits `seen`: another commit that changed rows of
+    the file groups counts, too. None for rows of files.
+    """
+    for item in now.commits():
+        is_known, is_seen = item.requested_time in known, seen is None or item.requested_time in seen
+        if is_known and is_seen:
+            continue
+        metadata = context.active.read_commit(item)
+        is_rewrite = metadata.compacted or metadata.operation_type in REWRITES
+        if is_known and is_rewrite:
+            continue
+        files = [(FileGroupId(stat.partition_path, stat.file_id), stat) for stat in metadata.write_stats()]
+        written, replaced = {group for group, _ in files}, {*metadata.replaced_file_groups()}
+        based = {group for group, stat in files if stat.log_version is None}
+        hiding = replaced | (based if context.active.layout == 1 else set())
+        if not is_seen and not is_rewrite:
+            hiding |= written
+        changed = (written | replaced) & groups.merged | hiding & groups.appended.keys()
+        changed |= {group for group in written if groups.makes(group)}
+        changed |= {group for group in replaced if group.partition in groups.hashed}
+        if changed:
+            group = min(changed)
+            raise ConflictError(
+                f"{item.action} {item.requested_time} has changed file group {group.file_id} of partition "
+                f"{group.partition!r}, which {instant} writes, since that began",
+                path=context.active.path_of(item),
+                remedy="run it again",
+            )
+    check_none_rolled_back(context, now, instant, known)
