@@ -54,6 +54,22 @@ CONFORMANCE: Marked = {
         ("tests/interop/test_compaction_planning.py", "tests/interop/test_compaction_planning_golden.py"),
     ),
     "services judged by real Hudi": (2, ("tests/interop/test_services.py",)),
+    "writes of rows judged by real Hudi": (12, ("tests/interop/test_writes.py",)),
+    "tables that we create": (2, ("tests/interop/test_create.py",)),
+    "overwrites, and other forms of writes": (
+        4,
+        tuple(
+            f"tests/interop/test_{name}.py"
+            for name in (
+                "overwrites",
+                "writes_global",
+                "writes_hashed_buckets",
+                "change_logs",
+                "log_blocks",
+                "repeated_keys",
+            )
+        ),
+    ),
     "what else real Hudi judges": (4, ("tests/interop",)),
     "kills and races": (1, ("tests/faults",)),
     "units with contracts and DAGs": (2, ("tests",)),
