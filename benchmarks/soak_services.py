@@ -1,13 +1,13 @@
-"""Real Hudi's Spark writer upserts in a loop while our services work beside it, under one lock.
+"""Real Hudi's Spark writer upserts in a loop while our services and our own writes work beside it, under one lock.
 
 Part of `make soak`, which stores the result. `python -m benchmarks.soak_services --seconds 90` is a short run by
 itself; `--output FILE` stores it. Real Hudi 0.15.0 writes a merge-on-read table of version 6 with optimistic
 concurrency and lazy failed writes, plans compactions in between, and repeats a write that fails, as its users do.
 Halfway its JVM is killed in the middle of a write, and another goes on. Our cleaning, archival, rollback of failed
-writes, compaction, clustering and updates of the metadata table run in turns beside it, and we overwrite one of the
-partitions that it writes to. In the end every row of a write that returned is there once, as the writes and overwrites
-leave it in the order in which they completed, nothing is left pending, and metadata table and storage list the same
-files.
+writes, compaction, clustering and updates of the metadata table run in turns beside it. We overwrite one of the
+partitions that it writes to, and upsert and delete rows of our own in its file groups, again with the same token until
+that succeeds. In the end every row of a write that returned is there once, as the writes and overwrites leave it in the
+order in which they completed, nothing is left pending, and metadata table and storage list the same files.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from hudi_core.verbs.metadata import MetadataUpdateRequest
 from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.write import InsertOverwriteRequest
+from hudi_core.verbs.write import InsertOverwriteRequest, WriteRequest
 from tests.contract.zookeeper_server import zookeeper_server
 from tests.interop.changes import user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi, RealHudiError
@@ -56,7 +56,8 @@ KEYS, BATCH = 200, 20
 ATTEMPTS = 20
 OVERWRITE = "insert_overwrite"
 SERVED = ("compaction", "clean", "archive", "clustering")
-NEEDED = (*SERVED, OVERWRITE)
+UPSERT, DELETE = "upsert", "delete"
+NEEDED = (*SERVED, OVERWRITE, UPSERT, DELETE)
 SERVICES = (*SERVED, "rollback")
 """A clean rolls failed writes back first, so the last one may find nothing to do."""
 BEAT = {"hoodie.client.heartbeat.interval_in_ms": "5000", "hoodie.client.heartbeat.tolerable.misses": "4"}
@@ -89,9 +90,13 @@ DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
 OVERWRITTEN = DAYS[-1]
 """The partition that we overwrite, by so many rows."""
 OVERWRITE_ROWS = 12
+OWN_KEYS, OWN_BATCH, DELETE_EVERY = range(10**5, 10**5 + 60), 12, 4
+"""Our keys, which real Hudi does not write: which of two rows of one key wins would depend on services in between. Rows
+of one of our writes; writes of which one deletes.
+"""
 OVERWRITE_EVERY, CLUSTER_EVERY, PAUSE_SECONDS = 5, 4, 2.0
-"""Turns of the services after which one is due, and the time between two turns. What replaces file groups waits until a
-write has returned since the last such service: a writer whose file groups are always replaced never commits.
+"""Turns of the services after which one is due, and the time between two turns. What replaces or
+writes file groups waits until a write of real Hudi has returned since the last time: else that never commits.
 """
 
 
@@ -115,22 +120,27 @@ class Acknowledged:
     """What writes and overwrites of a table did, each with the time at which its commit was completed."""
 
     base: Path
-    effects: list[tuple[int, bool, pa.Table]] = field(default_factory=list)
-    """When, whether the rows replaced the partition OVERWRITTEN, and the rows."""
+    effects: list[tuple[int, str, pa.Table]] = field(default_factory=list)
+    """When, by which operation (OVERWRITE replaces the partition OVERWRITTEN), and the rows."""
+    by_hudi: int = 0
+    """Writes of real Hudi that have returned."""
 
-    def add(self, rows: pa.Table, action: str, instant: str | None = None) -> None:
+    def add(self, operation: str, rows: pa.Table, action: str, instant: str | None = None) -> None:
         """A commit that has returned: of `instant`, or the latest of its action."""
         names = (self.base / ".hoodie").glob(f"{instant or '*'}.{action}")
         newest = max(names, key=lambda path: path.name)
-        self.effects.append((newest.stat().st_mtime_ns, action == Action.REPLACE_COMMIT, rows))
+        self.effects.append((newest.stat().st_mtime_ns, operation, rows))
 
     def rows(self) -> pa.Table:
         """Every row once. Of writes to the same files one fails, so those that returned followed each other."""
         held: dict[str, tuple[str, int]] = {}
-        for _, replaces, rows in sorted(self.effects, key=lambda effect: effect[0]):
-            if replaces:
+        for _, operation, rows in sorted(self.effects, key=lambda effect: effect[0]):
+            if operation == OVERWRITE:
                 held = {key: row for key, row in held.items() if row[0] != OVERWRITTEN}
-            held |= {row["id"]: (row["dt"], row["ts"]) for row in rows.to_pylist()}
+            if operation == DELETE:
+                held = {key: row for key, row in held.items() if key not in set(rows["id"].to_pylist())}
+            else:
+                held |= {row["id"]: (row["dt"], row["ts"]) for row in rows.to_pylist()}
         keys = sorted(held)
         values = pa.array([held[key][1] for key in keys], pa.int64())
         return pa.table({"id": keys, "dt": [held[key][0] for key in keys], "ts": values})
@@ -232,12 +242,13 @@ class Writer:
     def _acknowledge(self, rows: pa.Table) -> None:
         self.writes += 1
         self.known = max(self.known, *(int(key[4:]) + 1 for key in rows["id"].to_pylist()))
-        self.acknowledged.add(rows, Action.DELTA_COMMIT)
+        self.acknowledged.by_hudi += 1
+        self.acknowledged.add(UPSERT, rows, Action.DELTA_COMMIT)
 
 
 @dataclass
 class Services:
-    """Our services in a loop, in a thread; `error` is what must not happen."""
+    """Our services and writes in a loop, in a thread; `error` is what must not happen."""
 
     base: Path
     scratch: Path
@@ -245,29 +256,33 @@ class Services:
     acknowledged: Acknowledged
     done: Counter[str] = field(default_factory=Counter)
     retries: Counter[str] = field(default_factory=Counter)
+    writes: int = 0
+    """The number of our write that is due."""
     error: BaseException | None = None
     stop: threading.Event = field(default_factory=threading.Event)
 
     def loop(self) -> None:
         """Until `stop` is set, or one fails otherwise than for another's sake."""
-        clustered = overwritten = written = 0
+        clustered = overwritten = replaced_at = wrote_at = 0
         try:
             for number in itertools.count(1):
                 if self.stop.is_set():
                     return
                 self.update_metadata()
+                if self.acknowledged.by_hudi > wrote_at and self.write():
+                    wrote_at = self.acknowledged.by_hudi
                 for name in SERVICES:
                     if name != "clustering":
                         self.turn(name)
-                if len(self.acknowledged.effects) > written:
+                if self.acknowledged.by_hudi > replaced_at:
                     if number >= overwritten + OVERWRITE_EVERY:
                         overwritten = number
                         self.overwrite(number)
-                        written = len(self.acknowledged.effects)
+                        replaced_at = self.acknowledged.by_hudi
                     elif number >= clustered + CLUSTER_EVERY:
                         clustered = number
                         self.turn("clustering")
-                        written = len(self.acknowledged.effects)
+                        replaced_at = self.acknowledged.by_hudi
                 self.stop.wait(PAUSE_SECONDS)
         except BaseException as error:  # noqa: BLE001 - raised by the main thread
             self.error = error
@@ -305,6 +320,24 @@ class Services:
         except (ConflictError, LockError) as error:
             self.retries[f"metadata: {type(error).__name__}"] += 1
 
+    def write(self) -> bool:
+        """Upserts or deletes some of our keys; whether that is done. Else the same rows and token come again."""
+        operation = DELETE if self.writes % DELETE_EVERY == DELETE_EVERY - 1 else UPSERT
+        first = 5 * self.writes
+        rows = rows_of([OWN_KEYS[(first + at) % len(OWN_KEYS)] for at in range(OWN_BATCH)], self.writes)
+        source = write_parquet(rows, self.scratch, f"ours-{self.writes}")
+        token = f"write {self.writes}"
+        request = WriteRequest(str(self.base), operation=operation, source=source, token=token, owner="the soak")
+        try:
+            done = HudiTable.open(str(self.base), options=self.options).run(request, LocalEngine(1)).to_dict()
+        except (ConflictError, LockError) as error:
+            self.retries[f"{operation}: {type(error).__name__}"] += 1
+            return False
+        self.acknowledged.add(operation, rows, Action.DELTA_COMMIT, done["instant"])
+        self.done[operation] += 1
+        self.writes += 1
+        return True
+
     def overwrite(self, number: int) -> None:
         """Replaces a partition by some of the keys that it may have, with values that no write has."""
         keys = [key for key in range(KEYS) if DAYS[key % len(DAYS)] == OVERWRITTEN]
@@ -316,7 +349,7 @@ class Services:
         except (ConflictError, LockError) as error:
             self.retries[f"{OVERWRITE}: {type(error).__name__}"] += 1
             return
-        self.acknowledged.add(rows, Action.REPLACE_COMMIT, done["instant"])
+        self.acknowledged.add(OVERWRITE, rows, Action.REPLACE_COMMIT, done["instant"])
         self.done[OVERWRITE] += 1
 
 

@@ -51,9 +51,11 @@ def write(
     token: str | None = None,
     dry_run: bool = False,
     engine: Engine | None = None,
+    where: str = "",
 ) -> WriteResult:
-    """Ours, on a local table; tasks write under the same plan of faults."""
-    work = RowsWork(operation.upper(), token=token, rows_from=RowsFrom(str(given)))
+    """Ours, on a local table; tasks write under the same plan of faults. With `where` the rows are not `given`."""
+    rows_from = RowsFrom(where=where) if where else RowsFrom(str(given))
+    work = RowsWork(operation.upper(), token=token, rows_from=rows_from)
     storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
     with nullcontext() if plan is None else tasks_under(plan, route, shard_files, keys, tag, upsert):
         context = open_context(table, {**OPTIONS, **(options or {})}, storage)
