@@ -34,7 +34,7 @@ INDEXED = ("mdt_all_cow", "mdt_all_mor")
 TABLES = ("cow_basic", "mor_basic", "merge_mode_event_time_cow", *INDEXED)
 
 
-DOUBLED = ("9", "mdt_all_mor", "bloom, fixed")
+DOUBLED = {("9", name, "bloom, fixed") for name in ("mdt_all_mor", "mor_basic")}
 """1.2.0 leaves the old rows beside those that changed in their old partition."""
 ABSENT = {("6", "merge_mode_event_time_cow"), ("8", "mor_basic")}
 """No golden table, and one that 1.0.2 fails to read."""
@@ -79,14 +79,14 @@ def test_rows_are_where_real_hudi_puts_them(
     rows, before = own_columns(read_rows(twice.ours)).sort_by("id"), twice.judge.theirs
     for operation, given in (("upsert", given_rows(rows)), ("delete", changed(rows.slice(2, 7), dt=other_day))):
         twice.write(operation, given, INDEXES[index])
-        if (version, name, index) != DOUBLED:
+        if (version, name, index) not in DOUBLED:
             twice.check(operation, before)
     assert_metadata_true(twice.ours)
     # A row that comes too late and does not move: real Hudi writes the old one again, with another commit time.
     late = changed(rows.slice(13, 3), dt=other_day, ts=lambda ts: ts - 999_999, name="late")
     twice.write("upsert", late, INDEXES[index])
     ours, theirs = (twice.judge.snapshot(table, metadata=True) for table in (twice.ours, twice.theirs))
-    if (version, name, index) == DOUBLED:
+    if (version, name, index) in DOUBLED:
         assert theirs.num_rows > ours.num_rows == len(pc.unique(ours["_hoodie_record_key"]))
         return
     assert_same_rows(*(rows.select([PARTITION_PATH, *own_columns(rows).column_names]) for rows in (ours, theirs)))
