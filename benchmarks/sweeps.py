@@ -56,7 +56,7 @@ CONFORMANCE: Marked = {
     "services judged by real Hudi": (2, ("tests/interop/test_services.py",)),
     "writes of rows judged by real Hudi": (12, ("tests/interop/test_writes.py",)),
     "tables that we create": (2, ("tests/interop/test_create.py",)),
-    "overwrites, and other forms of writes": (
+    "overwrites and other forms of writes": (
         4,
         tuple(
             f"tests/interop/test_{name}.py"
