@@ -96,7 +96,8 @@ def test_the_map_of_a_folder_names_its_modules_and_no_others() -> None:
         # What tasks run. The parser of predicates costs each of Spark's workers a quarter of a second.
         (
             "import hudi_core.services.clustering.units, hudi_core.services.compaction.merge_logs, "
-            "hudi_core.services.write.row_shards, hudi_core.services.clean.job, hudi_core.query.read_plan, "
+            "hudi_core.services.write.row_shards, hudi_core.services.write.job, hudi_core.services.clean.job, "
+            "hudi_core.query.read_plan, "
             "hudi_core.metadata_table.initialize.exchange, hudi_core.services.metadata.initialization",
             ("sqlglot", "pyspark"),
         ),

@@ -14,7 +14,6 @@ from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.read.partition_values import not_in_path
 from hudi_core.services.context import TableContext
 from hudi_core.services.source.files import RowsFrom, Source
-from hudi_core.services.source.predicate import stage_selected
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +46,9 @@ def source_of(context: TableContext, rows: RowsFrom, engine: Engine, *, dry_run:
     address = f"{context.uri}/{folder}"
     try:
         if frames is None:
+            # A predicate's parser is a tenth of what a process needs to start: only those with a predicate import it.
+            from hudi_core.services.source.predicate import stage_selected
+
             columns = dict.fromkeys((*context.config.record_key_fields, *context.config.partition_fields))
             names = stage_selected(context, rows.where, tuple(columns), engine, folder)
         elif rows.query:

@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
-from hudi_core.services.source import staged_rows
+from hudi_core.services.source import predicate
 from hudi_core.services.source.files import RowsFrom
 from hudi_core.services.source.staged_rows import STAGED
 from hudi_core.services.write.job import WriteJob
@@ -81,7 +81,7 @@ def test_a_row_in_another_partition_than_its_columns_say_is_refused(
 ) -> None:
     table = golden("9", "cow_basic").table
     moved = {"2024-01-01": "2024-01-02"}
-    stage = staged_rows.stage_selected
+    stage = predicate.stage_selected
 
     def staged(context: object, where: str, columns: tuple[str, ...], engine: object, folder: str) -> frozenset[str]:
         """As where a global index has left the rows of one partition in another."""
@@ -99,7 +99,7 @@ def test_a_row_in_another_partition_than_its_columns_say_is_refused(
         (table / folder / "moved").rmdir()
         return frozenset({next(iter(names))})
 
-    monkeypatch.setattr(staged_rows, "stage_selected", staged)
+    monkeypatch.setattr(predicate, "stage_selected", staged)
     before = read_rows(table).num_rows
     with pytest.raises(UnsupportedError, match="in another partition"):
         delete(table, "dt = '2024-01-01'")
@@ -112,7 +112,7 @@ def test_a_commit_after_the_look_at_the_rows_stops_the_delete(
 ) -> None:
     table = golden("9", "cow_basic").table
     model = Model.of(table, event_time=True)
-    stage = staged_rows.stage_selected
+    stage = predicate.stage_selected
     rows = own_columns(read_rows(table)).slice(0, 20)
 
     def staged(*given: object) -> frozenset[str]:
@@ -120,7 +120,7 @@ def test_a_commit_after_the_look_at_the_rows_stops_the_delete(
         write(table, "upsert", put_source(rows, tmp_path))
         return names
 
-    monkeypatch.setattr(staged_rows, "stage_selected", staged)
+    monkeypatch.setattr(predicate, "stage_selected", staged)
     with pytest.raises(ConflictError, match="has changed file group"):
         delete(table, "qty > 50")
     model.check(table)
