@@ -36,7 +36,7 @@ from hudi_core.services.rewriting.new_file_groups import NewFiles
 from hudi_core.services.rewriting.other_writers import check_early
 from hudi_core.services.rewriting.proof import Rewritten
 from hudi_core.services.source.files import CountedRows
-from hudi_core.services.source.staged_rows import STAGED
+from hudi_core.services.source.staged_rows import STAGED, delete_staged
 from hudi_core.services.write.checks import check_not_hidden, check_same_schema
 from hudi_core.services.write.groups import Groups, check_no_plans, check_not_changed
 from hudi_core.services.write.plan import RowsWork, WritePlan, plan_write
@@ -194,7 +194,7 @@ class WriteJob(RewriteJob[WritePlan]):
         )
 
     def abandon(self, plan: WritePlan, held: Claim, error: HudiError) -> None:
-        self.storage.delete_folder(self._staged)
+        delete_staged(self.storage, self._staged)
         super().abandon(plan, held, error)
 
     def _forget_tagged(self) -> None:
@@ -206,7 +206,7 @@ class WriteJob(RewriteJob[WritePlan]):
         pending = {f"{_TAGGED}{item.requested_time}" for item in self.active.load().pending()}
         for path in folders:
             if path not in pending:
-                self.storage.delete_folder(path)
+                delete_staged(self.storage, path)
 
     def _rows(self) -> CountedRows:
         rows = self._work.rows
@@ -235,7 +235,7 @@ class WriteJob(RewriteJob[WritePlan]):
     def _write(self, plan: WritePlan, rows: CountedRows, attempt: Attempt, held: Claim) -> list[Upserted]:
         context, routes = self.context, self._routes
         if not routes.shards:
-            self.storage.delete_folder(self._staged)
+            delete_staged(self.storage, self._staged)
             return []
         uri, options = context.uri, dict(context.storage_options)
         units = [
@@ -274,7 +274,7 @@ class WriteJob(RewriteJob[WritePlan]):
             run_epoch=held.epoch,
             progress=self.run.progress,
         )
-        self.storage.delete_folder(self._staged)
+        delete_staged(self.storage, self._staged)
         return written
 
 
