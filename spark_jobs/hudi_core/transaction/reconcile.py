@@ -28,6 +28,8 @@ FindFiles = Callable[[Storage, str, Iterable[str]], Sequence[FileInfo]]
 """Finds the files that attempts at an instant wrote into partitions: base_files_of, log_files_of, data_files_of."""
 OWN_ATTEMPTS: Final = 1_500_000_000
 """The first attempt id in our log files' names. It is far above Hudi's: in version 6, all writers share the names."""
+_CLOCKS_SECONDS: Final = 60.0
+"""How far the clocks of a storage's machines may be apart."""
 
 
 def list_partitions(storage: Storage, partitions: Iterable[str]) -> list[tuple[str, list[FileInfo]]]:
@@ -52,38 +54,44 @@ def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> 
     return [info for info, name in files_of(storage, instant, partitions) if isinstance(name, BaseFileName)]
 
 
-def log_files_of(
-    storage: Storage, instant: str, partitions: Iterable[str], *, shared_logs: bool = False
-) -> list[FileInfo]:
-    """Returns the log files that attempts at `instant` wrote into `partitions`: the log files named after `instant`. In
-    version 6, log files are named after the file slice; there it returns the log files of this engine whose blocks are
-    all of `instant`. A log file without a whole block was cut, or is being written, by an attempt at any instant: it
-    counts where a marker of `instant` names it. In version 6 Hudi may append to any log file, so a log file with a
-    block of another instant stays. Log files of Hudi's attempts stay, too: their double rows merge. `shared_logs`:
-    `instant` may have made slices of version 6, and writers behind it name their log files after it.
+def log_files_of(storage: Storage, instant: str, partitions: Iterable[str], *, by_name: bool) -> list[FileInfo]:
+    """Returns the log files that attempts at `instant` wrote into `partitions`: with `by_name`, in version 8 and later,
+    those that are named after it. In version 6, log files are named after the file slice; there it returns the change
+    logs of the instant, and the log files of this engine whose blocks are all of `instant`. A log file without a whole
+    block was cut, or is being written, by an attempt at any instant: it counts where a marker of `instant` names it. In
+    version 6 Hudi may append to any log file, so a log file with a block of another instant stays. Log files of Hudi's
+    attempts stay, too: their double rows merge.
     """
+    if by_name:
+        return [info for info, name in files_of(storage, instant, partitions) if isinstance(name, LogFileName)]
     files_of_instant = []
     marked = {marker.data_path for marker in list_markers(storage, instant)}
+    begun = _begun(storage, instant)
     for _, files in list_partitions(storage, partitions):
         for info in files:
             name = parse_data_file(info.name)
-            if isinstance(name, LogFileName) and (
-                (name.instant == instant and (name.cdc or not shared_logs))
-                or _is_own(storage, info, name, instant, marked)
-            ):
+            if not isinstance(name, LogFileName):
+                continue
+            may_be_own = info.path in marked or info.modified >= begun
+            if (name.cdc and name.instant == instant) or (may_be_own and _is_own(storage, info, name, instant, marked)):
                 files_of_instant.append(info)
     return files_of_instant
 
 
-def data_files_of(
-    storage: Storage, instant: str, partitions: Iterable[str], *, shared_logs: bool = False
-) -> list[FileInfo]:
+def data_files_of(storage: Storage, instant: str, partitions: Iterable[str], *, by_name: bool) -> list[FileInfo]:
     """Returns the base files and log files (log_files_of) that attempts at `instant` wrote into `partitions`."""
     names = [*partitions]
-    return [
-        *base_files_of(storage, instant, names),
-        *log_files_of(storage, instant, names, shared_logs=shared_logs),
-    ]
+    return [*base_files_of(storage, instant, names), *log_files_of(storage, instant, names, by_name=by_name)]
+
+
+def _begun(storage: Storage, instant: str) -> float:
+    """Returns since when a file may be of `instant`, which is in layout 1, by the storage's clocks: the log files of
+    all earlier writes need not be read. 0.0 where the timeline does not show it.
+    """
+    first = min(
+        (info.modified for info in storage.list_files(".hoodie") if info.name.startswith(f"{instant}.")), default=0.0
+    )
+    return first - _CLOCKS_SECONDS
 
 
 def _is_own(storage: Storage, info: FileInfo, name: LogFileName, instant: str, marked: Collection[str]) -> bool:

@@ -68,8 +68,7 @@ class WriteJob(RewriteJob[WritePlan]):
 
     def __init__(self, run: Run, work: RowsWork) -> None:
         super().__init__(run)
-        by_name = run.context.config.features.log_name_has_delta_commit
-        self.find_files = partial(data_files_of, shared_logs=not by_name)
+        self.find_files = partial(data_files_of, by_name=run.context.config.features.log_name_has_delta_commit)
         self.operation = work.operation
         self.action = self.conflicts_as = work.action(run.context)
         self._work = work
