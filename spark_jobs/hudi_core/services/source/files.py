@@ -254,7 +254,7 @@ def evolved_rows(rows: SourceRows, first: SourcePart, version: int) -> SourceRow
 
 def count_rows(engine: Engine, rows: SourceRows, files: Sequence[SourcePart], *, few_keys: bool = False) -> CountedRows:
     """Counts the rows of all files, and with `few_keys` returns their keys where they are few. Raises as count_file.
-    Memory on the driver: a number for each partition, and FEW_KEYS keys.
+    Memory on the driver: a number for each partition, and FEW_KEYS keys of each of _FEW_FILES files.
     """
     counts: dict[str, int] = {}
     keys: dict[str, set[str]] = {}
