@@ -61,7 +61,7 @@ WHERE = {
     "5373": "tests/unit/hudi_core/filegroup/write/test_buckets.py",
     "9303 10899 10894 12245 9742": f"{WRITES}/test_plan_buckets.py",
     "7838 19763": f"{WRITES}/test_groups.py",
-    "8263 5822": f"{WRITES}/test_plan_small_files.py",
+    "8263 5822": f"{WRITES}/test_route_small_files.py",
     "19067": f"{WRITES}/test_append.py",
     "8416 7454 2970": "tests/hostile/test_sources.py",
     "13729 9536 6946 7745 7828 5686 7757 8681 6098 4389 8570 4858 1127 2752 9666 5689 8263 5822 26": (
