@@ -9,7 +9,7 @@ is deleted before the instant completes, and again after that. The winners are t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -64,18 +64,11 @@ def log_files_of(storage: Storage, instant: str, partitions: Iterable[str], *, b
     """
     if by_name:
         return [info for info, name in files_of(storage, instant, partitions) if isinstance(name, LogFileName)]
-    files_of_instant = []
-    marked = {marker.data_path for marker in list_markers(storage, instant)}
+    marked = frozenset(marker.data_path for marker in list_markers(storage, instant))
     begun = _begun(storage, instant)
-    for _, files in list_partitions(storage, partitions):
-        for info in files:
-            name = parse_data_file(info.name)
-            if not isinstance(name, LogFileName):
-                continue
-            may_be_own = info.path in marked or info.modified >= begun
-            if (name.cdc and name.instant == instant) or (may_be_own and _is_own(storage, info, name, instant, marked)):
-                files_of_instant.append(info)
-    return files_of_instant
+    files = [info for _, files in list_partitions(storage, partitions) for info in files]
+    are_own = overlapped(storage, [partial(_is_own, storage, info, instant, marked, begun) for info in files])
+    return [info for info, is_own in zip(files, are_own, strict=True) if is_own]
 
 
 def data_files_of(storage: Storage, instant: str, partitions: Iterable[str], *, by_name: bool) -> list[FileInfo]:
@@ -86,17 +79,24 @@ def data_files_of(storage: Storage, instant: str, partitions: Iterable[str], *, 
 
 def _begun(storage: Storage, instant: str) -> float:
     """Returns since when a file may be of `instant`, which is in layout 1, by the storage's clocks: the log files of
-    all earlier writes need not be read. 0.0 where the timeline does not show it.
+    all earlier writes need not be read. Any may be where the timeline does not show the instant.
     """
-    first = min(
-        (info.modified for info in storage.list_files(".hoodie") if info.name.startswith(f"{instant}.")), default=0.0
-    )
-    return first - _CLOCKS_SECONDS
+    shown = (info.modified for info in storage.list_files(".hoodie") if info.name.startswith(f"{instant}."))
+    return min(shown, default=0.0) - _CLOCKS_SECONDS
 
 
-def _is_own(storage: Storage, info: FileInfo, name: LogFileName, instant: str, marked: Collection[str]) -> bool:
+def _is_own(storage: Storage, info: FileInfo, instant: str, marked: frozenset[str], begun: float) -> bool:
+    name = parse_data_file(info.name)
+    if not isinstance(name, LogFileName):
+        return False
+    if name.cdc:
+        return name.instant == instant
     # Its name may be later than `instant`: that of a compaction which was planned before the write looked at the table.
-    if name.token is None or name.token.attempt_id < OWN_ATTEMPTS:
+    if (
+        name.token is None
+        or name.token.attempt_id < OWN_ATTEMPTS
+        or (info.path not in marked and info.modified < begun)
+    ):
         return False
     try:
         blocks = list(log_blocks(storage, [DataFile(info.path.rpartition("/")[0], info.name, info.size)]))
