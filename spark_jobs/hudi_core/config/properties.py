@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from typing import Final
 
 from hudi_core.errors import CorruptFileError
 
+CREATED: Final = "Properties saved on"
+"""What Hudi says of the time of a new file."""
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|u|.|$)", re.DOTALL)
 _KEY_END = re.compile(r"(?<!\\)(?:\\\\)*([=: \t\f])")
 _PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -34,6 +38,13 @@ def render_properties(properties: Mapping[str, str], *, comments: Iterable[str] 
         f"{_escape(key, all_blanks=True)}={_escape(value, all_blanks=False)}" for key, value in properties.items()
     ]
     return "".join(f"{line}\n" for line in lines).encode("ascii", "backslashreplace")
+
+
+def stamped_properties(properties: Mapping[str, str], said: str) -> bytes:
+    """Returns the text of `properties` after the two lines that Hudi writes: what is `said` of this time, and it."""
+    now = datetime.now(timezone.utc)
+    stamp = now.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return render_properties(properties, comments=(f"{said} {stamp}", now.strftime("%a %b %d %H:%M:%S UTC %Y")))
 
 
 def _escape(text: str, *, all_blanks: bool) -> str:

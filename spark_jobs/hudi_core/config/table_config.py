@@ -6,10 +6,9 @@ import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 
 from hudi_core.config.keys import MAX_INT, ConfigKey, flag, names, number, one_of, optional, read_fields
-from hudi_core.config.properties import parse_properties, render_properties
+from hudi_core.config.properties import parse_properties, stamped_properties
 from hudi_core.config.rows_config import TIMELINE_ZONE
 from hudi_core.config.versions import TableVersion, require_supported
 from hudi_core.errors import (
@@ -257,10 +256,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConf
         return TableConfig.of(raw)
     # Makes every check of a reader, before anything is written.
     config = TableConfig.of(new)
-    now = datetime.now(timezone.utc)
-    stamp = now.isoformat(timespec="microseconds").replace("+00:00", "Z")  # the two comment lines that Hudi writes
-    comments = f"Updated at {stamp}", now.strftime("%a %b %d %H:%M:%S UTC %Y")
-    data = render_properties(new, comments=comments)
+    data = stamped_properties(new, "Updated at")
     try:
         storage.create_exclusive(BACKUP, old)
     except StorageExistsError as error:

@@ -122,8 +122,10 @@ class LogArchive:
         instants = [Instant(requested_time, action, State.COMPLETED) for action in sorted(COMMIT_ACTIONS)]
         return next((metadata for _, metadata in self.commits(instants)), None)
 
-    def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """Yields the metadata of commits. Holds one block at a time, and reads it once for consecutive instants."""
+    def commits(self, instants: Iterable[Instant], *, stats: bool = True) -> Iterator[tuple[Instant, CommitMetadata]]:
+        """Yields the metadata of commits, without `stats` that without write stats. Holds one block at a time, and
+        reads it once for consecutive instants.
+        """
         places = (
             (item, self._entries[key_of(item)].completed)
             for item in sorted(instants, key=lambda item: item.sort_key)
@@ -132,7 +134,10 @@ class LogArchive:
         for (path, offset, length), group in groupby(places, key=lambda pair: pair[1][:3]):
             block = self._data(path, offset, length)
             for item, place in group:
-                yield item, commit_of(self._member(block, place, _MEMBERS[item.action]), path=path)
+                members = self._member(block, place, _MEMBERS[item.action])
+                if not stats:
+                    members.pop("partitionToWriteStats", None)
+                yield item, commit_of(members, path=path)
 
     def content(self, instant: Instant) -> dict[str, Any]:
         entry = self._entries.get(key_of(instant))

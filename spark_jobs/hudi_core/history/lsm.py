@@ -161,11 +161,13 @@ class LsmHistory:
     def commit(self, requested_time: str) -> CommitMetadata | None:
         return next((metadata for _, metadata in self.commits(self._at(requested_time))), None)
 
-    def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """Yields the metadata of the archived commits among the instants, in any order. Holds that of 16 at once."""
+    def commits(self, instants: Iterable[Instant], *, stats: bool = True) -> Iterator[tuple[Instant, CommitMetadata]]:
+        """Yields the metadata of the archived commits among the instants, in any order. Holds that of 16 at once.
+        decode_commit says what `stats` does.
+        """
         requested = [instant for instant in instants if instant.action in COMMIT_ACTIONS]
         for instant, data, path in self._content(requested, METADATA):
-            yield instant, decode_commit(data, path=path)
+            yield instant, decode_commit(data, path=path, stats=stats)
 
     def content(self, instant: Instant) -> dict[str, Any]:
         """Returns the completed file (`plan`: the plan) as a dictionary; `{}` when empty or not archived."""

@@ -9,7 +9,7 @@ is deleted before the instant completes, and again after that. The winners are t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -28,6 +28,8 @@ FindFiles = Callable[[Storage, str, Iterable[str]], Sequence[FileInfo]]
 """Finds the files that attempts at an instant wrote into partitions: base_files_of, log_files_of, data_files_of."""
 OWN_ATTEMPTS: Final = 1_500_000_000
 """The first attempt id in our log files' names. It is far above Hudi's: in version 6, all writers share the names."""
+_CLOCKS_SECONDS: Final = 60.0
+"""How far the clocks of a storage's machines may be apart."""
 
 
 def list_partitions(storage: Storage, partitions: Iterable[str]) -> list[tuple[str, list[FileInfo]]]:
@@ -52,42 +54,49 @@ def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> 
     return [info for info, name in files_of(storage, instant, partitions) if isinstance(name, BaseFileName)]
 
 
-def log_files_of(
-    storage: Storage, instant: str, partitions: Iterable[str], *, shared_logs: bool = False
-) -> list[FileInfo]:
-    """Returns the log files that attempts at `instant` wrote into `partitions`: the log files named after `instant`. In
-    version 6, log files are named after the file slice; there it returns the log files of this engine whose blocks are
-    all of `instant`. A log file without a whole block was cut, or is being written, by an attempt at any instant: it
-    counts where a marker of `instant` names it. In version 6 Hudi may append to any log file, so a log file with a
-    block of another instant stays. Log files of Hudi's attempts stay, too: their double rows merge. `shared_logs`:
-    `instant` may have made slices of version 6, and writers behind it name their log files after it.
+def log_files_of(storage: Storage, instant: str, partitions: Iterable[str], *, by_name: bool) -> list[FileInfo]:
+    """Returns the log files that attempts at `instant` wrote into `partitions`: with `by_name`, in version 8 and later,
+    those that are named after it. In version 6, log files are named after the file slice; there it returns the change
+    logs of the instant, and the log files of this engine whose blocks are all of `instant`. A log file without a whole
+    block was cut, or is being written, by an attempt at any instant: it counts where a marker of `instant` names it. In
+    version 6 Hudi may append to any log file, so a log file with a block of another instant stays. Log files of Hudi's
+    attempts stay, too: their double rows merge.
     """
-    files_of_instant = []
-    marked = {marker.data_path for marker in list_markers(storage, instant)}
-    for _, files in list_partitions(storage, partitions):
-        for info in files:
-            name = parse_data_file(info.name)
-            if isinstance(name, LogFileName) and (
-                (name.instant == instant and (name.cdc or not shared_logs))
-                or _is_own(storage, info, name, instant, marked)
-            ):
-                files_of_instant.append(info)
-    return files_of_instant
+    if by_name:
+        return [info for info, name in files_of(storage, instant, partitions) if isinstance(name, LogFileName)]
+    marked = frozenset(marker.data_path for marker in list_markers(storage, instant))
+    begun = _begun(storage, instant)
+    files = [info for _, files in list_partitions(storage, partitions) for info in files]
+    are_own = overlapped(storage, [partial(_is_own, storage, info, instant, marked, begun) for info in files])
+    return [info for info, is_own in zip(files, are_own, strict=True) if is_own]
 
 
-def data_files_of(
-    storage: Storage, instant: str, partitions: Iterable[str], *, shared_logs: bool = False
-) -> list[FileInfo]:
+def data_files_of(storage: Storage, instant: str, partitions: Iterable[str], *, by_name: bool) -> list[FileInfo]:
     """Returns the base files and log files (log_files_of) that attempts at `instant` wrote into `partitions`."""
     names = [*partitions]
-    return [
-        *base_files_of(storage, instant, names),
-        *log_files_of(storage, instant, names, shared_logs=shared_logs),
-    ]
+    return [*base_files_of(storage, instant, names), *log_files_of(storage, instant, names, by_name=by_name)]
 
 
-def _is_own(storage: Storage, info: FileInfo, name: LogFileName, instant: str, marked: Collection[str]) -> bool:
-    if name.instant > instant or name.token is None or name.token.attempt_id < OWN_ATTEMPTS:
+def _begun(storage: Storage, instant: str) -> float:
+    """Returns since when a file may be of `instant`, which is in layout 1, by the storage's clocks: the log files of
+    all earlier writes need not be read. Any may be where the timeline does not show the instant.
+    """
+    shown = (info.modified for info in storage.list_files(".hoodie") if info.name.startswith(f"{instant}."))
+    return min(shown, default=0.0) - _CLOCKS_SECONDS
+
+
+def _is_own(storage: Storage, info: FileInfo, instant: str, marked: frozenset[str], begun: float) -> bool:
+    name = parse_data_file(info.name)
+    if not isinstance(name, LogFileName):
+        return False
+    if name.cdc:
+        return name.instant == instant
+    # Its name may be later than `instant`: that of a compaction which was planned before the write looked at the table.
+    if (
+        name.token is None
+        or name.token.attempt_id < OWN_ATTEMPTS
+        or (info.path not in marked and info.modified < begun)
+    ):
         return False
     try:
         blocks = list(log_blocks(storage, [DataFile(info.path.rpartition("/")[0], info.name, info.size)]))

@@ -72,7 +72,7 @@ class FileKeys:
         footer = base.footer
         bloom = filter_in_footer(footer)
         least, greatest = footer.get(MIN_KEY), footer.get(MAX_KEY)
-        if bloom is None or least is None or greatest is None or max(least + greatest) >= _FIRST_SURROGATE:
+        if bloom is None or not least or not greatest or max(least + greatest) >= _FIRST_SURROGATE:
             return False
         type_code, text = bloom
         if not self._bloom.join(text, type_code, base.num_rows, path=base.path):

@@ -9,10 +9,9 @@ readers list the storage, and Hudi's next write rebuilds the partitions that its
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime, timezone
 from typing import Final
 
-from hudi_core.config.properties import render_properties
+from hudi_core.config.properties import CREATED, stamped_properties
 from hudi_core.config.table_config import (
     ARCHIVE_FOLDER,
     BASE_FORMAT,
@@ -83,10 +82,7 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
 
 
 def write_metadata_properties(storage: Storage, config: TableConfig) -> None:
-    now = datetime.now(timezone.utc)
-    saved = f"Properties saved on {now.isoformat(timespec='microseconds').replace('+00:00', 'Z')}"
-    data = render_properties(metadata_properties(config), comments=(saved, now.strftime("%a %b %d %H:%M:%S UTC %Y")))
-    storage.create_exclusive(f"{ROOT}/{PROPERTIES}", data)
+    storage.create_exclusive(_PROPERTIES, stamped_properties(metadata_properties(config), CREATED))
 
 
 def drop_metadata_table(storage: Storage) -> TableConfig:

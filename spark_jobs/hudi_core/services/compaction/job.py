@@ -21,7 +21,7 @@ from hudi_core.services.compaction.block_order import BlockOrder, check_no_write
 from hudi_core.services.compaction.merge_logs import LogCompactionUnit, MergedLogs, merge_operation
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit, compact_operation
 from hudi_core.services.context import TableContext, provenance
-from hudi_core.services.lifecycle import Completion
+from hudi_core.services.lifecycle import Completion, Run
 from hudi_core.services.rewriting.checks import (
     check_merged_table,
     check_operations,
@@ -197,7 +197,10 @@ class LogCompactionJob(CompactionJob):
     action = Action.LOG_COMPACTION
     operation = Operation.LOG_COMPACT
     conflicts_as = Action.LOG_COMPACTION
-    find_files = staticmethod(log_files_of)
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.find_files = partial(log_files_of, by_name=run.context.config.features.log_name_has_delta_commit)
 
     def check(self) -> None:
         self.required = check_log_compaction(self.context)

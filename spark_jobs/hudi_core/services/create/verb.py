@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, field_names
 from hudi_core.config.new_table import NewTable
 from hudi_core.config.options import check_options, warn_of_misspelt
-from hudi_core.config.properties import render_properties
+from hudi_core.config.properties import CREATED, stamped_properties
 from hudi_core.config.rows_config import NEW_ENCODING, TYPED_PARTITION_FIELDS
 from hudi_core.config.table_config import BACKUP, CREATE_SCHEMA, PROPERTIES, TableConfig
 from hudi_core.errors import ConfigError, StorageExistsError, UnsupportedError
@@ -131,7 +130,7 @@ class Creation:
         if wanted.layout_version > 1:
             self.storage.write(_KEEPER, b"")
         try:
-            self.storage.create_exclusive(PROPERTIES, _rendered(wanted))
+            self.storage.create_exclusive(PROPERTIES, stamped_properties(wanted.raw, CREATED))
         except StorageExistsError:
             return False
         return True
@@ -163,10 +162,3 @@ def _check_columns(table: NewTable, config: TableConfig, options: Mapping[str, s
     keys = KeyGenerator.of(config, {**options, **typed}, labels_one=not NEW_ENCODING.read(options))
     keys.check(columns, path=config.path)
     MergePolicy.for_table(config, options)
-
-
-def _rendered(config: TableConfig) -> bytes:
-    """Returns the properties file, with the two lines above it that Hudi writes."""
-    now = datetime.now(timezone.utc)
-    saved = f"Properties saved on {now.isoformat(timespec='microseconds').replace('+00:00', 'Z')}"
-    return render_properties(config.raw, comments=(saved, now.strftime("%a %b %d %H:%M:%S UTC %Y")))

@@ -15,15 +15,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from hudi_core.errors import ConflictError
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.metadata_table.partition_type import RECORD_INDEX, is_row_level
+from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Completion, Run
-from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.overwrite.plan import (
     Overwrite,
     OverwritePlan,
@@ -80,17 +78,12 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
         """Does nothing: no attempt at the instant of an overwrite is continued."""
 
     def begin(self, plan: OverwritePlan, held: Claim) -> None:
-        """Makes the instant inflight. Raises ConflictError where an earlier attempt did, and must be rolled back."""
+        """Makes the instant inflight. Raises ConflictError as to_inflight_once."""
         held.check()
         if held.epoch > 1:
             forget_staged(self.storage, self.instant, up_to=held.epoch)
         check_early(self.context, self.active.load(), self.instant, self.file_groups(plan))
-        if not self.active.to_inflight(self.instant, self.action, self.inflight_content(plan)):
-            raise ConflictError(
-                f"an earlier attempt at {self.action} {self.instant} died",
-                path=self.active.folder,
-                remedy=f"roll it back: hudictl rollback TABLE --instant {self.instant}",
-            )
+        self.to_inflight_once(plan)
 
     def execute(self, plan: OverwritePlan, held: Claim) -> Completion[Rewritten]:
         """Writes the rows. Raises ConflictError where another write has changed the schema since they were counted."""
@@ -109,7 +102,6 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
         with attempt.writing():
             # Not the table's newest schema: tasks read the source by the schema of the count.
             schema = table_schema(self.storage, context.config, timeline) if rows is None else rows.schema
-            adds_partitions = bool(plan.new_partitions) and self._has_partitioned_index(timeline)
             results = [] if work.rows is None else write_rows(self.run, work.rows, attempt.requirements, held)
         rewritten = self._prove(plan, results, with_statistics=attempt.with_statistics)
         attempt.keep(rewritten)
@@ -122,7 +114,7 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
                 *(SliceChange(item, None, self.instant) for item in plan.slices),
                 *moved_to(rewritten.files, self.instant),
             ],
-            adds_partitions=adds_partitions,
+            new_partitions=plan.new_partitions,
             # Whatever the options compare: no other write was there, and the table still has its schema.
             preconditions=(
                 partial(check_not_written, context, instant=self.instant, plan=plan),
@@ -135,12 +127,6 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
                 ),
             ),
         )
-
-    def _has_partitioned_index(self, timeline: Timeline) -> bool:
-        if RECORD_INDEX not in self.context.config.metadata_partitions:
-            return False
-        definition = indexed_table(self.context, timeline).definitions.get(RECORD_INDEX)
-        return definition is not None and definition.is_partitioned
 
     def _prove(self, plan: OverwritePlan, results: Sequence[Written], *, with_statistics: bool) -> Rewritten:
         """Proves that each partition has the counted rows, without deleted ones and older ones of the same key."""

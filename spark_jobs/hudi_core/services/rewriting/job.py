@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -119,6 +119,15 @@ class RewriteJob(Job[Plan, Rewritten]):
             look_again(self.storage)  # Hudi may have dropped the instant since it was claimed
         check_early(self.context, self.active.load(), self.instant, groups)
         self.active.to_inflight(self.instant, self.action, self.inflight_content(plan))
+
+    def to_inflight_once(self, plan: Plan) -> None:
+        """Makes the instant inflight. Raises ConflictError where an earlier attempt did, which must be rolled back."""
+        if not self.active.to_inflight(self.instant, self.action, self.inflight_content(plan)):
+            raise ConflictError(
+                f"an earlier attempt at {self.action} {self.instant} died",
+                path=self.active.folder,
+                remedy=f"roll it back: hudictl rollback TABLE --instant {self.instant}",
+            )
 
     def abandon(self, plan: Plan, held: Claim, error: HudiError) -> None:
         """Deletes this attempt's own files, by the epoch in their write token, where no other run would look for them.
@@ -253,13 +262,13 @@ class Attempt:
         metadata: CommitMetadata,
         *,
         moved: Sequence[SliceChange] = (),
-        adds_partitions: bool = False,
+        new_partitions: Collection[str] = (),
         preconditions: tuple[Precondition, ...] = (),
         then: Callable[[], object] = lambda: None,
     ) -> Completion[Rewritten]:
         """Returns the completion, and stages records for the metadata table. `moved` are the file groups whose rows
-        came, went or moved; none where each row stays in its own. `adds_partitions`: a record index of each partition
-        gets new ones. `then` is called under the lock, after the publication.
+        came, went or moved; none where each row stays in its own. A record index of each partition gets
+        the `new_partitions`. `then` is called under the lock, after the publication.
         """
         job, publisher, required = self._job, self._publisher, self._required
         conflicts = conflict_checks(
@@ -274,7 +283,7 @@ class Attempt:
         publish: Publish | None = None
         if publisher is not None and required is not None:
             job.has_staged = self._prepares or bool(moved)
-            rows = self._staged_rows(publisher, moved, adds_partitions=adds_partitions)
+            rows = self._staged_rows(publisher, moved, new_partitions)
             written: Prepared | Sequence[FileStatistics] = rewritten.statistics
             if self._prepares:
                 written = publisher.prepare_commit(job.instant, list(rewritten.files), required, self._workers)
@@ -287,7 +296,7 @@ class Attempt:
         return Completion(content, rewritten, partial(self._publish, publish, then), checks)
 
     def _staged_rows(
-        self, publisher: MetadataPublisher, moved: Sequence[SliceChange], *, adds_partitions: bool
+        self, publisher: MetadataPublisher, moved: Sequence[SliceChange], new_partitions: Collection[str]
     ) -> Prepared | None:
         job, context, timeline = self._job, self._job.context, self._timeline
         names = publisher.row_indexes if job.changes_rows else publisher.row_indexes & {RECORD_INDEX}
@@ -300,7 +309,8 @@ class Attempt:
         spec = reader_spec(context, table.schema, timeline, merge_logs=True).up_to(job.instant)
         updates = RowUpdates(context.storage, table, metadata_timeline, self._workers, context.zone)
         stage = partial(updates.stage, job.instant, job.operation, names, moved, to_text(spec), timeline)
-        if not adds_partitions:
+        index = table.definitions.get(RECORD_INDEX) if RECORD_INDEX in names and new_partitions else None
+        if index is None or not index.is_partitioned:
             groups = publisher.file_groups(names)
             return Prepared(groups, stage())
         # An index of each partition gets file groups for new partitions. Nobody may roll these back meanwhile.

@@ -53,10 +53,11 @@ def find_leftovers(context: TableContext, instant: str, action: str, partitions:
 
 def attempt_files(context: TableContext, instant: str, action: str, partitions: Iterable[str]) -> list[FileInfo]:
     """Returns files of attempts: no log files named after a clustering, or in version 6 after a compaction."""
-    logs = action not in REPLACING_ACTIONS and context.config.features.log_name_has_delta_commit
+    by_name = context.config.features.log_name_has_delta_commit
+    logs = action not in REPLACING_ACTIONS and by_name
     marked = {marker.partition for marker in list_markers(context.storage, instant)}
     if action == Action.LOG_COMPACTION:
-        return log_files_of(context.storage, instant, {*partitions, *marked})
+        return log_files_of(context.storage, instant, {*partitions, *marked}, by_name=by_name)
     files = files_of(context.storage, instant, {*partitions, *marked})
     return [info for info, name in files if logs or isinstance(name, BaseFileName)]
 

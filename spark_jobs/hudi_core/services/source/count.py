@@ -104,12 +104,14 @@ def counted_rows(context: TableContext, source: Source, engine: Engine, needs: N
     if rows.evolved_from is not None:
         _check_indexed(context, timeline, rows)
     keys.check(rows.columns, rows.dropped, path=context.config.path)
-    counted = count_rows(engine, rows, files, few_keys=needs.few_keys and buckets is None)
+    few_keys = needs.few_keys and buckets is None
+    counted = count_rows(engine, rows, files, few_keys=few_keys)
     if buckets is not None:
         for sample in _samples(context, view, (), replaced=counted.by_partition):
             sample.check(_with_ring(context, view, sample.partition, buckets))
-    # Rows that fit into one file are not spread, so their size does not matter.
-    is_small = counted.size <= MAX_FILE_BYTES.read(context.options)
+    # Rows that fit into one file are not spread. But the size of a row says how many keys of the table are looked at.
+    looks_at_all = few_keys and counted.keys is None
+    is_small = counted.size <= MAX_FILE_BYTES.read(context.options) and not looks_at_all
     return counted if is_small else replace(counted, row_bytes=bytes_per_row(context, timeline))
 
 

@@ -10,10 +10,11 @@ from typing import Final
 from uuid import uuid4
 
 from hudi_core.engine.protocol import Engine, FrameEngine
-from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.errors import ConfigError, StorageError, UnsupportedError
 from hudi_core.filegroup.read.partition_values import not_in_path
 from hudi_core.services.context import TableContext
 from hudi_core.services.source.files import RowsFrom, Source
+from hudi_core.storage.base import Storage
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ def source_of(context: TableContext, rows: RowsFrom, engine: Engine, *, dry_run:
         log.info("the rows of the write are in %s", address)
         yield Source(address, names)
     finally:
-        context.storage.delete_folder(folder)
+        delete_staged(context.storage, folder)
 
 
 def _frames(engine: Engine) -> FrameEngine:
@@ -74,4 +75,14 @@ def _delete_left(context: TableContext) -> None:
     for folder in context.storage.list_folders(STAGED):
         files = context.storage.list_files(folder)
         if files and max(info.modified for info in files) < time.time() - LEFT_SECONDS:
-            context.storage.delete_folder(folder)
+            delete_staged(context.storage, folder)
+
+
+def delete_staged(storage: Storage, folder: str) -> None:
+    """Deletes a folder of STAGED. What fails is logged: it must not hide the result of a write, which would be run
+    again. A later run deletes the rows (_delete_left, WriteJob.begin).
+    """
+    try:
+        storage.delete_folder(folder)
+    except StorageError as error:
+        log.warning("the rows in %s are left for a later run: %s", folder, error)

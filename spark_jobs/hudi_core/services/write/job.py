@@ -7,7 +7,6 @@ writers which these are. An attempt that dies is rolled back with its instant, l
 from __future__ import annotations
 
 import logging
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,28 +16,27 @@ from uuid import uuid4
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
-from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.errors import ConfigError, HudiError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import Ring
 from hudi_core.filegroup.write.hashing_metadata import create_ring
-from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Completion, Run
-from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
 from hudi_core.services.rewriting.new_file_groups import NewFiles
 from hudi_core.services.rewriting.other_writers import check_early
 from hudi_core.services.rewriting.proof import Rewritten
 from hudi_core.services.source.files import CountedRows
-from hudi_core.services.source.staged_rows import STAGED
+from hudi_core.services.source.staged_rows import STAGED, delete_staged
 from hudi_core.services.write.checks import check_not_hidden, check_same_schema
 from hudi_core.services.write.groups import Groups, check_no_plans, check_not_changed
+from hudi_core.services.write.new_rows import target_bytes
 from hudi_core.services.write.plan import RowsWork, WritePlan, plan_write
 from hudi_core.services.write.proof import prove_write
 from hudi_core.services.write.route import RouteUnit, groups_of, produce_routed, routes_of
@@ -68,8 +66,7 @@ class WriteJob(RewriteJob[WritePlan]):
 
     def __init__(self, run: Run, work: RowsWork) -> None:
         super().__init__(run)
-        by_name = run.context.config.features.log_name_has_delta_commit
-        self.find_files = partial(data_files_of, shared_logs=not by_name)
+        self.find_files = partial(data_files_of, by_name=run.context.config.features.log_name_has_delta_commit)
         self.operation = work.operation
         self.action = self.conflicts_as = work.action(run.context)
         self._work = work
@@ -113,12 +110,7 @@ class WriteJob(RewriteJob[WritePlan]):
         timeline = self.active.load()
         check_no_plans(self.context, timeline, self._groups)
         check_early(self.context, timeline, self.instant, self._groups.all)
-        if not self.active.to_inflight(self.instant, self.action, self.inflight_content(plan)):
-            raise ConflictError(
-                f"an earlier attempt at {self.action} {self.instant} died",
-                path=self.active.folder,
-                remedy=f"roll it back: hudictl rollback TABLE --instant {self.instant}",
-            )
+        self.to_inflight_once(plan)
 
     def inflight_content(self, plan: WritePlan) -> bytes:
         """Returns the content of the inflight file: how many rows come to each partition and file group
@@ -154,7 +146,6 @@ class WriteJob(RewriteJob[WritePlan]):
             new_schema=schema if evolved else None,
         )
         with attempt.writing():
-            adds_partitions = bool(plan.new_partitions) and self._has_partitioned_index(timeline)
             results = self._write(plan, rows, attempt, held)
         rewritten = prove_write(
             plan,
@@ -176,7 +167,7 @@ class WriteJob(RewriteJob[WritePlan]):
             rewritten,
             commit_metadata(self, rewritten.stats, schema, {**provenance(self.owner), **token}),
             moved=[_moved(file, old, self.instant) for file in rewritten.files],
-            adds_partitions=adds_partitions,
+            new_partitions=plan.new_partitions,
             # Whatever the options compare: no base file is replaced whose rows were not merged.
             preconditions=(
                 partial(
@@ -194,7 +185,7 @@ class WriteJob(RewriteJob[WritePlan]):
         )
 
     def abandon(self, plan: WritePlan, held: Claim, error: HudiError) -> None:
-        self.storage.delete_folder(self._staged)
+        delete_staged(self.storage, self._staged)
         super().abandon(plan, held, error)
 
     def _forget_tagged(self) -> None:
@@ -206,7 +197,7 @@ class WriteJob(RewriteJob[WritePlan]):
         pending = {f"{_TAGGED}{item.requested_time}" for item in self.active.load().pending()}
         for path in folders:
             if path not in pending:
-                self.storage.delete_folder(path)
+                delete_staged(self.storage, path)
 
     def _rows(self) -> CountedRows:
         rows = self._work.rows
@@ -226,16 +217,10 @@ class WriteJob(RewriteJob[WritePlan]):
     def _schema_of(self, timeline: Timeline) -> AvroSchema:
         return table_schema(self.storage, self.context.config, timeline)
 
-    def _has_partitioned_index(self, timeline: Timeline) -> bool:
-        if RECORD_INDEX not in self.context.config.metadata_partitions:
-            return False
-        definition = indexed_table(self.context, timeline).definitions.get(RECORD_INDEX)
-        return definition is not None and definition.is_partitioned
-
     def _write(self, plan: WritePlan, rows: CountedRows, attempt: Attempt, held: Claim) -> list[Upserted]:
         context, routes = self.context, self._routes
         if not routes.shards:
-            self.storage.delete_folder(self._staged)
+            delete_staged(self.storage, self._staged)
             return []
         uri, options = context.uri, dict(context.storage_options)
         units = [
@@ -247,9 +232,7 @@ class WriteJob(RewriteJob[WritePlan]):
             units = [RouteUnit(rows.rows, uri, options, routes, self._staged, part=part) for part in rows.parts]
         timeline = self.active.load()
         schema = self._schema_of(timeline) if rows.rows.keys_only else rows.rows.schema
-        # A bucket is one file, whatever its size. Other files may be a tenth larger than expected (new_rows.py).
-        file_bytes = MAX_FILE_BYTES.read(context.options)
-        most = file_bytes + file_bytes // 10 if plan.buckets is None else sys.maxsize
+        most = target_bytes(MAX_FILE_BYTES.read(context.options), rows)
         files = NewFiles.of(context, self.instant, schema, most, attempt.requirements)
         policy = MergePolicy.for_table(context.config, context.options)
         # Hudi's row writer, the default of a bulk_insert, takes rows that are marked as deleted for rows.
@@ -274,7 +257,7 @@ class WriteJob(RewriteJob[WritePlan]):
             run_epoch=held.epoch,
             progress=self.run.progress,
         )
-        self.storage.delete_folder(self._staged)
+        delete_staged(self.storage, self._staged)
         return written
 
 

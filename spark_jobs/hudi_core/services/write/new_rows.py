@@ -23,10 +23,7 @@ def write_rows(run: Run, rows: CountedRows, requirements: StatisticsRequirements
     spread = spread_of(rows, file_bytes)
     if not spread.shards:
         return []
-    # A bucket is one file, whatever its size. Other files may be a tenth larger than expected, so that rows that are a
-    # little larger leave no small file behind (HoodieBaseParquetWriter, compression ratio).
-    target_bytes = file_bytes + file_bytes // 10 if rows.rows.buckets is None else sys.maxsize
-    files = NewFiles.of(context, run.instant, rows.rows.schema, target_bytes, requirements)
+    files = NewFiles.of(context, run.instant, rows.rows.schema, target_bytes(file_bytes, rows), requirements)
     target = RowsTarget(context.uri, dict(context.storage_options), files, str(uuid4()), rows.rows.policy)
     combines = rows.rows.combines
     return run.engine.exchange(
@@ -37,3 +34,11 @@ def write_rows(run: Run, rows: CountedRows, requirements: StatisticsRequirements
         run_epoch=held.epoch,
         progress=run.progress,
     )
+
+
+def target_bytes(file_bytes: int, rows: CountedRows) -> int:
+    """Returns from how many bytes on a new file ends. A bucket is one file, whatever its size. Other files may be a
+    tenth larger than expected, so that rows that are a little larger leave no small file behind
+    (HoodieBaseParquetWriter, compression ratio).
+    """
+    return file_bytes + file_bytes // 10 if rows.rows.buckets is None else sys.maxsize

@@ -127,8 +127,10 @@ class ShardFiles:
         prefix = str(uuid5(UUID(self._target.seed), f"{self._shard}/{place}"))
         if start is not None:
             prefix = bucket_file_id(prefix, start)
+        is_next = self._place is None or partition != self.writer.partition
         self.writer.turn_to(check_partition(partition, source=_UNIT), prefix)
-        put_partition_metadata(self.writer.storage, partition, self._target.files.instant)
+        if is_next:  # and no other bucket of the same one
+            put_partition_metadata(self.writer.storage, partition, self._target.files.instant)
         self._place = place
 
 

@@ -41,9 +41,9 @@ def find_token(context: TableContext, timeline: Timeline, work: Work, *, archive
     if not archived:
         return None
     history = context.history()
-    for item, metadata in history.commits(history.timeline().of_actions(*COMMIT_ACTIONS)):
+    for item, metadata in history.commits(history.timeline().of_actions(*COMMIT_ACTIONS), stats=False):
         if metadata.extra_metadata.get(TOKEN_KEY) == token:
-            return Found(item, metadata)
+            return Found(item, history.commit(item.requested_time))
     return None
 
 

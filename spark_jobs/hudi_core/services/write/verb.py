@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from hudi_core.config.concurrency_config import CONCURRENCY_MODE
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, HudiError
+from hudi_core.history.archived import begin_of_writes
 from hudi_core.metadata_table.indexed_table import define_added_columns
 from hudi_core.request.results import Progress
 from hudi_core.services.context import TableContext
@@ -60,12 +61,13 @@ def run_write(
     table. Raises ConflictError where a table service is planned on what is written, a writer is at work, another run
     does the token's work, or the rows to replace were changed while Spark evaluated the new ones.
     """
+    begin = begin_of_writes(context.active.load())
     done = _done_before(context, work, job_of, owner, dry_run=dry_run)
     if done is not None:
         return done
     rows = work.rows_from
     if rows is None:
-        return _write(context, work, job_of, engine, owner, progress, dry_run=dry_run)
+        return _write(context, work, job_of, engine, owner, progress, begin, dry_run=dry_run)
     if not rows.source:
         work = replace(work, seen=context.active.load().commits().requested_times)
     with source_of(context, rows, engine, dry_run=dry_run) as source:
@@ -74,7 +76,7 @@ def run_write(
         reason = work.nothing()
         if reason is not None:
             return WriteResult(None, work.operation, 0, 0, 0, 0, reason=reason)
-        return _write(context, work, job_of, engine, owner, progress, dry_run=dry_run)
+        return _write(context, work, job_of, engine, owner, progress, begin, dry_run=dry_run)
 
 
 def nothing_to_write(context: TableContext, work: Work) -> WriteResult | None:
@@ -116,15 +118,19 @@ def _write(
     engine: Engine,
     owner: Owner,
     progress: Progress | None,
+    begin: str | None,
     *,
     dry_run: bool,
 ) -> WriteResult:
+    """`begin` was that of the active timeline (begin_of_writes) before the archive was searched for the token."""
     extent = work.extent(context, context.active.load())
     if dry_run:
         return _preview(context, work, extent, engine, owner)
     _roll_failed_writes_back(context, owner)
     for _ in range(_ATTEMPTS):
-        done = _done_before(context, work, job_of, owner)
+        # An archival takes the oldest writes first, and so changes the begin before it takes the token's.
+        archived = begin_of_writes(context.active.load()) != begin
+        done = _done_before(context, work, job_of, owner, archived=archived)
         if done is not None:
             return done
         instant = _request(context, work, extent, owner)
@@ -154,16 +160,16 @@ def _roll_failed_writes_back(context: TableContext, owner: Owner, *, dry_run: bo
 
 
 def _done_before(
-    context: TableContext, work: W, job_of: JobOf[W], owner: Owner, *, dry_run: bool = False
+    context: TableContext, work: W, job_of: JobOf[W], owner: Owner, *, dry_run: bool = False, archived: bool = True
 ) -> WriteResult | None:
     """Returns the result of an earlier run with the token; None where there is none. Rolls the earlier attempt back
-    where it died before it had decided to complete. With `dry_run`, only looks.
+    where it died before it had decided to complete. With `dry_run`, only looks. `archived`: in the archive, too.
     """
-    found = find_token(context, context.active.load(), work)
+    found = find_token(context, context.active.load(), work, archived=archived)
     if found is not None and found.metadata is None and not dry_run:
         # This also completes an attempt that had decided to complete.
         _roll_back(context, work, found.instant.requested_time, owner)
-        found = find_token(context, context.active.load(), work)
+        found = find_token(context, context.active.load(), work, archived=archived)
     if found is None or found.metadata is None:
         return None
     _check_same_work(context, found.instant, found.metadata, work)

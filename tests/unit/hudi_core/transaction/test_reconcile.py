@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from hudi_core.errors import ExecutionError
@@ -61,8 +63,8 @@ def test_losers_go_and_logs_stay(storage: MemoryStorage) -> None:
 
 
 def test_log_files_of_an_instant(storage: MemoryStorage) -> None:
-    """Those of its name; in version 6 those of ours that hold its blocks alone, and of those without a whole block what
-    its markers name: another attempt may be writing the others now.
+    """Those of its name; in version 6 those of ours that hold its blocks alone, also in a slice that a compaction began
+    since; and of those without a whole block what its markers name: another attempt may be writing the others now.
     """
     own, foreign = f"0-1-{OWN_ATTEMPTS}", "0-1-7"
     ours, theirs = data(T, [("a", 1, "x")]), data("20260103000000000", [("a", 1, "x")])
@@ -72,14 +74,38 @@ def test_log_files_of_an_instant(storage: MemoryStorage) -> None:
         if version < 7:
             create_marker(storage, T, "a", f".f-0_20260101000000000.log.{version}_{token}", MarkerType.APPEND)
     storage.write(f"a/.g-0_20260104000000000.log.1_{own}", ours)
-    assert [info.path for info in log_files_of(storage, T, ["a"])] == [
+    in_6 = partial(log_files_of, by_name=False)
+    assert [info.path for info in in_6(storage, T, ["a"])] == [
         *(f"a/.f-0_20260101000000000.log.{version}_{own}" for version in (1, 2, 3)),
-        f"a/.f-0_{T}.log.1_0-3-0",
+        f"a/.g-0_20260104000000000.log.1_{own}",
     ]
-    kept = remove_losers(storage, T, ["a"], {f"a/.f-0_{T}.log.1_0-3-0": 3}, log_files_of)
-    assert kept == {f"a/.f-0_{T}.log.1_0-3-0": 3}
-    assert log_files_of(storage, T, ["a", "b"]) == [storage.stat(f"a/.f-0_{T}.log.1_0-3-0")]
+    kept = remove_losers(storage, T, ["a"], {f"a/.g-0_20260104000000000.log.1_{own}": len(ours)}, in_6)
+    assert kept == {f"a/.g-0_20260104000000000.log.1_{own}": len(ours)}
+    assert [info.path for info in in_6(storage, T, ["a", "b"])] == [*kept]
+    assert [info.path for info in log_files_of(storage, T, ["a", "b"], by_name=True)] == [f"a/.f-0_{T}.log.1_0-3-0"]
     assert len(base_files_of(storage, T, ["a", "b"])) == 3
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_log_files_of_earlier_writes_are_not_read(monkeypatch: pytest.MonkeyPatch, by_name: bool) -> None:
+    """Each would be a request. A marked one is, whatever the clocks say."""
+    times, read = [0.0], set()
+    storage = MemoryStorage(clock=lambda: times[-1])
+    put = {f"a/.f-0_20260101000000000.log.{at}_0-1-{OWN_ATTEMPTS + at}": at * 100 for at in range(1, 20)}
+    for path, at in put.items():
+        times.append(at)
+        storage.write(path, data(T, [("a", 1, "x")]))
+    times.append(1500)
+    storage.write(f".hoodie/{T}.deltacommit.requested", b"")
+    first, opened = next(iter(put)), storage.read_range
+    create_marker(storage, T, "a", first.rpartition("/")[2], MarkerType.APPEND)
+    monkeypatch.setattr(storage, "read_range", lambda path, span: read.add(path) or opened(path, span))
+    found = [info.path for info in log_files_of(storage, T, ["a"], by_name=by_name)]
+    assert (
+        sorted(found)
+        == sorted(read)
+        == ([] if by_name else sorted([first, *(path for path in put if put[path] > 1440)]))
+    )
 
 
 @pytest.mark.parametrize(("found", "match"), [({}, "no such file"), ({"a/x": 3}, "3 bytes")])

@@ -97,7 +97,9 @@ def test_the_keys_of_several_files_are_joined() -> None:
     assert [might_contain(bloom, key.encode()) for key in ("a", "b", "k", "m", "z", "c")] == [True] * 5 + [False]
 
 
-@pytest.mark.parametrize("keys", [(), ("a", "\uffff"), ("a", "\U0001f600")], ids=["none", "U+FFFF", "U+1F600"])
+@pytest.mark.parametrize(
+    "keys", [(), ("",), ("a", "\uffff"), ("a", "\U0001f600")], ids=["none", "an empty one", "U+FFFF", "U+1F600"]
+)
 def test_a_range_that_depends_on_the_order_of_strings_is_not_taken(keys: tuple[str, ...]) -> None:
     """Hudi's writers order keys as Java does."""
     fresh = FileKeys(WriteConfig.of({}))

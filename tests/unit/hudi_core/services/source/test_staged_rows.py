@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,17 +11,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConflictError, StorageNotFoundError
+from hudi_core.errors import ConflictError, StorageError, StorageNotFoundError
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.source.files import RowsFrom
 from hudi_core.services.source.staged_rows import STAGED
+from hudi_core.services.write.job import WriteJob
+from hudi_core.services.write.plan import RowsWork
 from hudi_core.services.write.verb import run_write
+from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.verbs.run import RunRequest
 from tests.support.changed_tables import an_owner, open_context
+from tests.support.fault_storage import FaultPlan, FaultStorage
+from tests.support.fault_storage import Operation as Operation_
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, places, put_source
 from tests.support.table_invariants import assert_metadata_true, read_rows
@@ -131,3 +137,27 @@ def test_a_commit_that_is_rolled_back_beside_the_query(golden: Golden) -> None:
     with pytest.raises(ConflictError, match=f"commit {last} was rolled back while the rows were evaluated"):
         put(table, Slow(rows, roll_back), "query")
     assert open_context(table).active.load().pending().instants == ()
+
+
+@pytest.mark.parametrize("source_fails", [False, True])
+def test_rows_that_cannot_be_deleted_change_no_result(
+    golden: Golden, caplog: pytest.LogCaptureFixture, source_fails: bool
+) -> None:
+    """A committed write that seemed to have failed would be run again, and double its rows. The next run deletes what
+    is left (test_rows_that_a_killed_run_left_are_deleted).
+    """
+    table = golden("9", "cow_basic").table
+    rows = own_rows(table, read_rows(table))
+
+    def fails(operation: Operation_) -> bool:
+        return operation.kind == "delete" and operation.path.endswith("a.parquet")
+
+    plan = FaultPlan(when=fails, error=lambda operation: StorageError("the storage is down", path=operation.path))
+    context = open_context(table, storage=FaultStorage(LocalStorage(table), plan))
+    work = RowsWork("BULK_INSERT", rows_from=REQUESTS["query"])
+    names = frozenset({"a.parquet", "b.parquet"} if source_fails else {"a.parquet"})
+    with pytest.raises(StorageNotFoundError, match="lacks 1") if source_fails else nullcontext():
+        run_write(context, work, WriteJob, Staging(rows, ("a.parquet",), names), an_owner())
+    assert plan.fired is not None
+    assert read_rows(table).num_rows == (1 if source_fails else 2) * rows.num_rows
+    assert "the storage is down" in caplog.text

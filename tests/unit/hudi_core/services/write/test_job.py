@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConfigError, ConflictError
+from hudi_core.errors import ConfigError, ConflictError, StorageError
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.write.staged_logs import STAGING
 from hudi_core.services.clustering.planner import ClusteringService
@@ -203,6 +203,20 @@ def test_no_staged_rows_are_left(golden: Golden, tmp_path: Path, operation: str)
         write(table, operation, put_source(source, tmp_path, name=str(number)), options)
         assert staged(table) == []
         assert leftovers(table, "") == []
+
+
+def test_tagged_rows_that_cannot_be_deleted_stop_no_write(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    given = put_source(own_columns(read_rows(table)).slice(0, 9), tmp_path)
+    plan = FaultPlan(
+        when=lambda operation: operation.kind == "delete" and f"{STAGED}/write-" in operation.path,
+        error=lambda operation: StorageError("the storage is down", path=operation.path),
+    )
+    assert write(table, "upsert", given, plan=plan).updated == 9
+    assert plan.fired is not None
+    assert len(staged(table)) == 1
+    write(table, "upsert", given)
+    assert staged(table) == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)

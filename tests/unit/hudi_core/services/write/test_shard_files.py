@@ -13,12 +13,16 @@ import pytest
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.model.names import IS_DELETED
+from hudi_core.model.partition import PARTITION_METADATA
+from hudi_core.services.write import row_shards
 from hudi_core.services.write.shard_files import put_partition_metadata
 from hudi_core.storage.local import LocalStorage
+from tests.support.fault_storage import FaultPlan
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import overwrite, own_rows, places, put_source
+from tests.support.overwrites import BUCKETS, overwrite, own_rows, places, put_source
 from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.tiers import tiered
+from tests.support.writes import like, write
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -64,6 +68,22 @@ def test_a_partition_that_is_known_keeps_its_file(tmp_path: Path) -> None:
         "partitionDepth=2",
     ]
     assert "partitionDepth=0" in (tmp_path / ".hoodie_partition_metadata").read_text()
+
+
+def test_a_shard_looks_for_a_partition_once_whatever_its_buckets(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = golden("9", "bucket_index_cow").table
+    days = ("2031-01-01", "2031-01-02")
+    rows = like(
+        own_rows(table, read_rows(table)), *({"id": f"new {at}", "dt": day} for at in range(20) for day in days)
+    )
+    monkeypatch.setattr(row_shards, "_SMALL_SHARDS", 1)
+    plan = FaultPlan(counts=frozenset({"exists"}))
+    result = write(table, "bulk_insert", put_source(rows, tmp_path), BUCKETS, plan)
+    assert (result.files_written, result.records) == (8, 40)
+    looked = [operation.path for operation in plan.operations if operation.kind == "exists"]
+    assert [path for path in looked if path.startswith("2031")] == [f"{day}/{PARTITION_METADATA}" for day in days]
 
 
 def marked(rows: pa.Table, chosen: pa.Array) -> pa.Table:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
+from hudi_core.history.lsm import LsmHistory
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.overwrite.plan import Overwrite
+from hudi_core.services.write import verb
 from hudi_core.services.write.tokens import find_token
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.verbs.write import DeletePartitionRequest
@@ -84,6 +87,26 @@ def test_a_token_of_other_partitions_is_bad_input(
         overwrite(table, given, partitions=(second,), token="static")
     again = overwrite(table, given, partitions=(second, third), token="static")
     assert (again.instant, again.repeated) == (done.instant, True)
+
+
+def test_a_write_reads_the_archive_once(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has all commits of the table's past. Twice only where an archival came while the rows were counted."""
+    table = golden("9", "cow_basic").table
+    first, second = sorted(set(read_rows(table).column("_hoodie_partition_path").to_pylist()))[:2]
+    reads: list[bool] = []
+    commits = LsmHistory.commits
+
+    def read(self: LsmHistory, instants: Any, *, stats: bool = True) -> Any:
+        reads.append(stats)
+        return commits(self, instants, stats=stats)
+
+    monkeypatch.setattr(LsmHistory, "commits", read)
+    delete(table, first, token="a")
+    assert reads == [False]
+    begun = iter("12")
+    monkeypatch.setattr(verb, "begin_of_writes", lambda timeline: next(begun))
+    delete(table, second, token="b")
+    assert reads == [False] * 3
 
 
 @pytest.mark.parametrize("version", ["6", "9"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.services.source import files
+from hudi_core.services.source import count, files
 from hudi_core.services.write.tagging import exchange, keys
 from hudi_core.services.write.tagging.tag import Tagged
 from tests.support.golden_data import GoldenCase
@@ -16,6 +16,7 @@ from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.writes import (
     Model,
     SeenEngine,
+    base_files,
     changed,
     own_columns,
     random_rows,
@@ -62,6 +63,21 @@ def test_keys_of_one_shard_come_in_many_batches(
     model.check(table)
     (tagged,) = engine.results[0]
     assert (sum(tagged.in_groups.values()), dict(tagged.new)) == (60, {})
+
+
+def test_shards_do_not_get_more_keys_where_rows_of_the_source_are_large(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would not fit into the memory of a task."""
+    table = golden("9", "mdt_disabled").table
+    given = put_source(own_columns(read_rows(table)).slice(0, 2), tmp_path)
+    size = sum(path.stat().st_size for path in base_files(table, "2024-01-01"))
+    monkeypatch.setattr(files, "FEW_KEYS", 0)
+    monkeypatch.setattr(exchange, "KEYS_PER_SHARD", 100)
+    monkeypatch.setattr(count, "bytes_per_row", lambda *_: 20.0)
+    engine = SeenEngine()
+    write(table, "upsert", given, engine=engine)
+    assert len(engine.results[0]) > size / 20 / 100
 
 
 def test_a_shard_with_keys_of_the_table_alone_stages_no_rows(
