@@ -102,8 +102,8 @@ class WritePlan:
 
 
 def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePlan:
-    """Returns the plan. Raises UnsupportedError for tables that the operation does not write, ConfigError for buckets
-    and for a new partition below or above another.
+    """Returns the plan. Raises UnsupportedError for tables and file groups that the operation does not write,
+    ConfigError for buckets and for a new partition below or above another.
     """
     check_table(context)
     check_schema_of_latest(context, timeline)
@@ -134,6 +134,8 @@ def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePl
         is_bulk = work.operation == Operation.BULK_INSERT
         found = [item for item in slices if item.base_file is not None and not is_bulk]
     by_keys = buckets is None and work.operation in TAGGING
+    if by_keys:
+        _check_base_files(slices)
     return WritePlan(
         partitions,
         tuple(found),
@@ -162,6 +164,19 @@ def _places(slices: Sequence[FileSlice], buckets: Buckets) -> dict[str, int]:
                 remedy="remove one of them: hudictl delete-partition, then write the partition again",
             )
     return places
+
+
+def _check_base_files(slices: Sequence[FileSlice]) -> None:
+    """Raises UnsupportedError for log files without a base file, as Flink writes them: no index of base files has their
+    keys, and Hudi's would take these for new.
+    """
+    for item in slices:
+        if item.base_file is None and item.log_files:
+            raise UnsupportedError(
+                f"file group {item.file_group.file_id} has log files alone, whose keys are in no base file",
+                path=item.log_files[0].path,
+                remedy="compact the table, then write again",
+            )
 
 
 def _check_supported(context: TableContext, work: Work) -> None:
