@@ -27,6 +27,7 @@ from hudi_core.errors import (
     UnsupportedError,
 )
 from hudi_core.filegroup.merge.base_merge import GROUP_SHARE
+from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches
 from hudi_core.filegroup.write.buckets import Buckets
@@ -112,6 +113,11 @@ class SourceRows:
     def named_columns(self) -> pa.Schema:
         """The table's columns, with those dropped ones that its schema names."""
         return arrow_schema(self.schema, path=self.uri)
+
+    @property
+    def ordering(self) -> Ordering:
+        """What orders rows of one key. Raises UnsupportedError for a column of a type without order."""
+        return Ordering(()) if self.policy is None else Ordering.of(self.policy, self.schema, path=self.uri)
 
     def read_columns(self, file: ParquetBaseFile) -> pa.Schema:
         """Returns the columns with the dropped ones. These have the type in the table's schema, or else the type that
@@ -273,17 +279,20 @@ def count_rows(engine: Engine, rows: SourceRows, files: Sequence[SourcePart], *,
 
 def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
     """Counts the rows of a file (the UnitTask of counting). Raises ConfigError naming the file for columns that do not
-    fit the table's; FormatError for rows without a key or a bucket, or with an unsafe partition path; CorruptFileError
-    for a file that is not Parquet. Memory: a batch of the columns of keys and partitions.
+    fit the table's; FormatError for rows without a key or a bucket, or with an unsafe partition path, and as
+    check_ordered where rows are combined; CorruptFileError for a file that is not Parquet. Memory: a batch of the
+    columns of keys, partitions and ordering values.
     """
     counts: dict[str, int] = {}
     kept: dict[str, list[str]] = {}
     with open_part(unit.rows, unit.part) as file:
         keeps_keys = unit.keeps_keys and file.num_rows <= FEW_KEYS
-        every = unit.rows.read_columns(file)
-        columns = pa.schema([every.field(name) for name in unit.rows.keys.columns])
+        every, ordering = unit.rows.read_columns(file), unit.rows.ordering if unit.rows.combines else Ordering(())
+        ordered = (column.name.partition(".")[0] for column in ordering.columns)
+        columns = pa.schema([every.field(name) for name in dict.fromkeys((*unit.rows.keys.columns, *ordered))])
         for batch in _batches(unit.rows, file, columns):
             path = file.path
+            check_ordered(batch, ordering, path=path)
             keys = unit.rows.keys.keys(batch, path=path)
             if unit.rows.buckets is not None:
                 unit.rows.buckets.hashes(keys, path=path)
@@ -298,6 +307,18 @@ def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
         except FormatError as error:
             raise FormatError(error.message, path=error.path, remedy=_NO_PATH) from error
         return FileCount(counts, tuple(_parts(file, unit.part)), {name: tuple(of) for name, of in kept.items()})
+
+
+def check_ordered(batch: pa.RecordBatch, ordering: Ordering, *, path: str) -> None:
+    """Raises FormatError naming `path` for rows without an ordering value, which Hudi refuses to combine, too."""
+    for column in ordering.columns:
+        absent = column.from_rows(batch).null_count
+        if absent:
+            raise FormatError(
+                f"{absent} rows have no value in {column.name!r}, by which they are combined",
+                path=path,
+                remedy="give each row one",
+            )
 
 
 @contextmanager

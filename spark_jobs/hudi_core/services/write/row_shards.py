@@ -24,12 +24,11 @@ from hudi_core.codec.hashing import group_indexes
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.errors import FormatError
 from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, merged_pieces
-from hudi_core.services.source.files import CountedRows, SourcePart, SourceRows, read_part
+from hudi_core.services.source.files import CountedRows, SourcePart, SourceRows, check_ordered, read_part
 from hudi_core.services.write.shard_files import RowsTarget, ShardFiles, Written, failed, keyed_schema, row_columns
 
 _POSITION: Final = "position"
@@ -146,8 +145,8 @@ def _parts(start: int, end: int, shards: tuple[int, int]) -> Iterator[tuple[int,
 
 
 def produce_combined(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a part in sorted pieces (engine.protocol.Produce). Raises the errors of read_part, and
-    FormatError for rows without an ordering value, which Hudi refuses. Memory: a batch, and half of the budget.
+    """Yields the rows of a part in sorted pieces (engine.protocol.Produce). Raises as read_part and check_ordered.
+    Memory: a batch, and half of the budget.
     """
     for part in grouped(ordered_rows(unit), max_bytes=unit.rows.config.sorted_bytes):
         yield from exchange_pieces(_pieces_of_keys(part, unit.spread, unit.rows.config.piece_bytes))
@@ -156,8 +155,7 @@ def produce_combined(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.Record
 def ordered_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a part, with the key of their order as last column."""
     path = f"{unit.rows.uri}/{unit.part.name}"
-    policy = unit.rows.policy
-    ordering = Ordering(()) if policy is None else Ordering.of(policy, unit.rows.schema, path=path)
+    ordering = unit.rows.ordering
     first = unit.number * _PART_ROWS
     for batch in keyed_rows(unit):
         keys = order_keys(batch, ordering, first, path=path, of_table=unit.rows.scope.is_global)
@@ -167,19 +165,12 @@ def ordered_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
 
 def order_keys(batch: pa.RecordBatch, ordering: Ordering, first: int, *, path: str, of_table: bool = False) -> pa.Array:
     """Returns the keys (binary) that order keyed rows by partition path (but not with `of_table`), record key, ordering
-    values, and place in the source. The places begin at `first`. Raises FormatError naming `path` for a null.
+    values, and place in the source. The places begin at `first`. Raises as check_ordered.
     """
     named = (RECORD_KEY,) if of_table else (PARTITION_PATH, RECORD_KEY)
     values = {name: batch.column(name) for name in named}
-    ordered = ordering_columns(batch, ordering)
-    for column, column_values in zip(ordering.columns, ordered.values(), strict=True):
-        if column_values.null_count:
-            raise FormatError(
-                f"{column_values.null_count} rows have no value in {column.name!r}, by which they are combined",
-                path=path,
-                remedy="give each row one",
-            )
-    values |= ordered
+    check_ordered(batch, ordering, path=path)
+    values |= ordering_columns(batch, ordering)
     values[_POSITION] = pa.array(np.arange(first, first + batch.num_rows))
     return SortOrder(tuple(values)).keys(pa.RecordBatch.from_arrays(list(values.values()), names=list(values)))
 

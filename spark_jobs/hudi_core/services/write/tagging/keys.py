@@ -137,8 +137,7 @@ def ordering_of(rows: SourceRows) -> Ordering | None:
     policy = rows.policy
     if policy is None or not rows.scope.moves or not compares_with_base(policy):
         return None
-    ordering = Ordering.of(policy, rows.schema, path=rows.uri)
-    return ordering if ordering.columns else None
+    return rows.ordering if rows.ordering.columns else None
 
 
 def _row_groups(file: ParquetBaseFile, key_fields: Sequence[str], wanted: pa.Array) -> list[int] | None:

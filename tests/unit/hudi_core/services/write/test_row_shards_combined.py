@@ -23,6 +23,7 @@ from hudi_core.services.write.row_shards import Spread, newest, order_keys, shar
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, put_source
+from tests.support.table_files import contents
 from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.tiers import tiered
 from tests.support.writes import write
@@ -165,14 +166,16 @@ def test_rows_are_ordered_by_decimals(golden: Golden, tmp_path: Path, version: s
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_rows_without_an_ordering_value_are_refused_as_in_hudi(golden: Golden, tmp_path: Path, version: str) -> None:
+    """Before anything is written: no retry would help."""
     table = golden(version, "cow_basic").table
-    rows = own_rows(table, read_rows(table))
+    rows, before = own_rows(table, read_rows(table)), contents(table)
     at = rows.schema.get_field_index("ts")
     rows = rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, rows.schema.field(at).type))
     with pytest.raises(FormatError, match="rows have no value in 'ts'"):
         overwrite(table, put_source(rows, tmp_path), COMBINE)
     with pytest.raises(FormatError, match="rows have no value in 'ts'"):
         write(table, "upsert", put_source(rows, tmp_path, name="upsert"))
+    assert contents(table) == before
 
 
 def keyed(entries: list[tuple[str, str, int]]) -> pa.RecordBatch:
