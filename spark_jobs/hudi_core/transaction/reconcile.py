@@ -87,7 +87,8 @@ def data_files_of(
 
 
 def _is_own(storage: Storage, info: FileInfo, name: LogFileName, instant: str, marked: Collection[str]) -> bool:
-    if name.instant > instant or name.token is None or name.token.attempt_id < OWN_ATTEMPTS:
+    # Its name may be later than `instant`: that of a compaction which was planned before the write looked at the table.
+    if name.token is None or name.token.attempt_id < OWN_ATTEMPTS:
         return False
     try:
         blocks = list(log_blocks(storage, [DataFile(info.path.rpartition("/")[0], info.name, info.size)]))

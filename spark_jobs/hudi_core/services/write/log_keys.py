@@ -18,7 +18,7 @@ from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.model.names import FileGroupId, parse_base_file
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 
@@ -26,8 +26,9 @@ from hudi_core.view.file_group import FileSlice
 def slices_with_own_keys_in_logs(
     context: TableContext, timeline: Timeline, slices: Sequence[FileSlice]
 ) -> frozenset[int]:
-    """Returns the numbers of the slices whose log files may have keys that their base files lack: a log file was
-    written while the compaction of the base file was pending. A compaction that was archived since counts, too.
+    """Returns the numbers of the slices whose log files may have keys that their base files lack: a write appended a
+    log file while the compaction of the base file was pending. It may have begun before the compaction was planned.
+    Where an archival took the compaction, also since the look at `timeline`, any log file counts.
     """
     numbered = [
         (number, item.file_group, parse_base_file(item.base_file.name).instant)
@@ -38,19 +39,22 @@ def slices_with_own_keys_in_logs(
     commits = timeline.commits()
 
     @cache
-    def written_beside(compaction: str) -> frozenset[FileGroupId]:
-        commit = commits.find(compaction, Action.COMMIT)
-        end = None if commit is None else completed.get(commit)
-        deltas = commits.of_actions(Action.DELTA_COMMIT).after(compaction)
-        beside = Timeline() if end is None else deltas.before(end)
+    def written_beside(compaction: Instant) -> frozenset[FileGroupId]:
+        beside = (
+            item
+            for item in commits.of_actions(Action.DELTA_COMMIT).before(completed[compaction])
+            if max(item.requested_time, completed.get(item, "")) > compaction.requested_time
+        )
         stats = (stat for item in beside for stat in context.active.read_commit(item).write_stats())
         return frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in stats)
 
-    return frozenset(
-        number
-        for number, group, instant in numbered
-        if not commits.contains(instant) or group in written_beside(instant)
-    )
+    def may_have_own(group: FileGroupId, instant: str) -> bool:
+        compaction = commits.find(instant, Action.COMMIT)
+        if compaction is None:
+            return not commits.contains(instant)  # else a write made the base file
+        return compaction not in completed or group in written_beside(compaction)
+
+    return frozenset(number for number, group, instant in numbered if may_have_own(group, instant))
 
 
 def rows_of_slice(storage: Storage, reader: str, item: FileSlice, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -61,8 +61,8 @@ def test_losers_go_and_logs_stay(storage: MemoryStorage) -> None:
 
 
 def test_log_files_of_an_instant(storage: MemoryStorage) -> None:
-    """Those of its name; in version 6 those of ours that hold its blocks alone, and of those without a whole block what
-    its markers name: another attempt may be writing the others now.
+    """Those of its name; in version 6 those of ours that hold its blocks alone, also in a slice that a compaction began
+    since; and of those without a whole block what its markers name: another attempt may be writing the others now.
     """
     own, foreign = f"0-1-{OWN_ATTEMPTS}", "0-1-7"
     ours, theirs = data(T, [("a", 1, "x")]), data("20260103000000000", [("a", 1, "x")])
@@ -75,6 +75,7 @@ def test_log_files_of_an_instant(storage: MemoryStorage) -> None:
     assert [info.path for info in log_files_of(storage, T, ["a"])] == [
         *(f"a/.f-0_20260101000000000.log.{version}_{own}" for version in (1, 2, 3)),
         f"a/.f-0_{T}.log.1_0-3-0",
+        f"a/.g-0_20260104000000000.log.1_{own}",
     ]
     kept = remove_losers(storage, T, ["a"], {f"a/.f-0_{T}.log.1_0-3-0": 3}, log_files_of)
     assert kept == {f"a/.f-0_{T}.log.1_0-3-0": 3}

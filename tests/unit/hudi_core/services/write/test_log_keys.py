@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import ConflictError
 from hudi_core.services.compaction.planner import CompactionService
+from hudi_core.services.write import verb
 from hudi_core.services.write.log_keys import slices_with_own_keys_in_logs
+from hudi_core.timeline.instant import Action
 from hudi_core.view.file_group import FileSlice
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
@@ -22,16 +27,23 @@ from tests.support.writes import Model, changed, own_columns, write
 
 Golden = Callable[[str, str], GoldenCase]
 DAY = "2024-01-01"
-ONE_DELTA = {"hoodie.compact.inline.max.delta.commits": "1"}
+ONE_DELTA = {
+    "hoodie.compact.inline.max.delta.commits": "1",
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+}
 
 
-def logged(table: Path) -> list[FileSlice]:
+def logged(table: Path, archived: str | None = None) -> list[FileSlice]:
+    """The commit `archived` leaves the timeline between the look at that and the look at the times of its files."""
     context = open_context(table)
     timeline = context.active.load()
+    if archived is not None:
+        (table / context.active.path_of(timeline.commits().get(archived, Action.COMMIT))).unlink()
     slices = [item for item in context.view(timeline).latest_merged_slices(DAY) if item.base_file is not None]
     return [slices[number] for number in sorted(slices_with_own_keys_in_logs(context, timeline, slices))]
 
 
+@pytest.mark.parametrize("is_planned", ["before", "after"])
 @pytest.mark.parametrize("few", [True, False], ids=["few keys", "many keys"])
 @pytest.mark.parametrize(
     ("version", "name"),
@@ -41,9 +53,11 @@ def logged(table: Path) -> list[FileSlice]:
     ),
 )
 def test_a_key_that_was_put_back_beside_a_compaction_is_found(
-    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, name: str, few: bool
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, name: str, few: bool, is_planned: str
 ) -> None:
-    """Also by the next upsert, and once another compaction has brought it to a base file."""
+    """Also by the next upsert, and once another compaction has brought it to a base file. The compaction is planned
+    before the write that puts it back, or after that was requested: by the rules of 1.0 that is a conflict.
+    """
     if not few:
         monkeypatch.setattr("hudi_core.services.write.tagging.exchange._MOST_WANTED", 0)
     table = golden(version, name).table
@@ -68,10 +82,28 @@ def test_a_key_that_was_put_back_beside_a_compaction_is_found(
         model.check(table)
 
     put("delete", gone)
-    planned = compact()
-    put("upsert", changed(gone, ts=lambda ts: ts + 999_999))
-    run(planned)
+    planned: list[str] = []
+    if is_planned == "before":
+        planned.append(compact())
+    request = verb._request
+
+    def requested(*arguments: Any) -> str | None:
+        instant = request(*arguments)
+        if not planned:
+            planned.append(compact())
+        return instant
+
+    monkeypatch.setattr(verb, "_request", requested)
+    back = changed(gone, ts=lambda ts: ts + 999_999)
+    if version != "9" and is_planned == "after":
+        with pytest.raises(ConflictError, match=r"requested compaction .* changes file groups that deltacommit"):
+            write(table, "upsert", put_source(back, tmp_path))
+        model.check(table)
+        return
+    put("upsert", back)
+    run(planned[0])
     assert logged(table)
+    assert logged(Path(shutil.copytree(table, tmp_path / "copy")), archived=planned[0])
     put("upsert", changed(gone, ts=lambda ts: ts + 1_999_999))
     run(compact())
     assert not logged(table)
