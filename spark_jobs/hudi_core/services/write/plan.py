@@ -11,7 +11,9 @@ from typing import Final
 from hudi_core.config.rows_config import (
     BUCKET_ENGINE,
     COMBINE_UPSERTS,
+    DROP_DUPLICATES,
     DUPLICATE_INSERTS,
+    DUPLICATE_POLICY,
     INDEX_TYPE,
     LOG_BLOCK_FORMAT,
     NUM_BUCKETS,
@@ -184,6 +186,11 @@ def _check_supported(context: TableContext, work: Work) -> None:
     index = index_type(context.options)
     if work.operation == Operation.INSERT and not DUPLICATE_INSERTS.read(context.options):
         raise UnsupportedError(f"{DUPLICATE_INSERTS.name}=false", path=path, remedy=f"use upsert, or {_BY_HUDI}")
+    for key in (DROP_DUPLICATES, DUPLICATE_POLICY) if work.operation != Operation.DELETE else ():
+        asked = key.read(context.options)
+        if asked != key.default:
+            message = f"{work.operation} with {key.name}={str(asked).lower()}"
+            raise UnsupportedError(message, path=path, remedy=f"leave it out, or {_BY_HUDI}")
     changes_groups = work.operation in TAGGING or (work.rows is not None and work.rows.rows.buckets is not None)
     if changes_groups and context.config.is_merge_on_read and LOG_BLOCK_FORMAT.read(context.options) == "HFILE":
         message = f"{work.operation} with {LOG_BLOCK_FORMAT.name}=hfile"

@@ -57,6 +57,9 @@ def refused(
         ("upsert", {"hoodie.combine.before.upsert": "false"}, "UPSERT with hoodie.combine.before.upsert=false"),
         ("delete", {"hoodie.combine.before.upsert": "false"}, "DELETE with hoodie.combine.before.upsert=false"),
         ("insert", {"hoodie.merge.allow.duplicate.on.inserts": "false"}, "allow.duplicate.on.inserts=false"),
+        ("insert", {"hoodie.datasource.write.insert.drop.duplicates": "true"}, "INSERT with .*drop.duplicates=true"),
+        ("bulk_insert", {"hoodie.datasource.insert.dup.policy": "drop"}, "BULK_INSERT with .*dup.policy=drop"),
+        ("upsert", {"hoodie.datasource.insert.dup.policy": "FAIL"}, "UPSERT with .*dup.policy=fail"),
     ],
 )
 def test_options_that_ask_for_more_are_refused(
