@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.damaged_files import COMMANDS, Command, arguments_of, damaged_copies, tree
@@ -66,6 +70,28 @@ def test_a_base_file_that_shows_as_damaged_when_it_is_read_is_a_failure_that_say
     left = set(tree(table)) - set(before)
     assert {path for path in left if "/claims/" not in path} == set()
     assert set(before) <= set(tree(table))
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("column", ["ts", "n"])
+def test_a_row_without_a_value_is_found_before_a_write_begins(tmp_path: Path, version: str, column: str) -> None:
+    """It has no ordering value, or none in a column that the table requires."""
+    kinds: dict[str, Any] = {"id": "string", "ts": ["null", "long"], "n": "long"}
+    schema = json.dumps({"type": "record", "name": "t", "fields": [{"name": n, "type": t} for n, t in kinds.items()]})
+    table, source = tmp_path / "t", tmp_path / "source"
+    made = ("--schema", schema, "--name", "t", "--version", version, "--record-key", "id", "--ordering", "ts")
+    assert hudictl("create", table, *made, "--json").code == 0
+    source.mkdir()
+    for name in ("a", "b"):
+        rows = {"id": [f"{name}{at}" for at in range(9)], "ts": [*range(9)], "n": [*range(9)]}
+        rows[column][-1] = None if name == "b" else 1
+        pq.write_table(pa.table(rows), source / f"{name}.parquet")
+    before = tree(table)
+    write = ("--operation", "upsert", "--source", source, "--engine", "local", "--json")
+    done = hudictl("write", table, *write)
+    assert (done.code, done.error["type"]) == (2, "FormatError")
+    assert (column in done.error["message"], done.error["path"]) == (True, str(source / "b.parquet"))
+    assert tree(table) == before
 
 
 def test_what_cannot_be_listed_is_found_before_a_savepoint_is_claimed(golden: Golden) -> None:

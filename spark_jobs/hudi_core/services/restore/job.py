@@ -196,8 +196,17 @@ class RestoreJob(Job[RestorePlan, None]):
             target = timeline.find(item.time, item.action)
             if target is None:
                 return None
-            steps = rollback_steps(self.context, target, timeline, restoring=True)
+            steps = rollback_steps(self.context, target, self._without_compactions(timeline, item), restoring=True)
             return request(self.context, lock, timeline, target, steps)
+
+    def _without_compactions(self, timeline: Timeline, item: RestoredInstant) -> Timeline:
+        """Returns the timeline as real Hudi has it when it rolls `item` back: the compactions that were rolled back
+        before are gone. They are pending here, and no view has a file group in two pending compactions.
+        """
+        gone = {earlier.time for earlier in self._plan.instants[: self._plan.instants.index(item)]}
+        return timeline.filter(
+            lambda found: found.pending_action != Action.COMPACTION or found.requested_time not in gone
+        )
 
     def clean_up_completed(self, *, decided: bool) -> None:
         """Removes the rollbacks after the target, as Hudi does, and what is left of the instants of the plan."""

@@ -22,6 +22,9 @@ from hudi_core.config.rows_config import (
     READ_ZONE,
     TIME_TYPE,
     TIME_ZONE,
+    TYPED_PARTITION_FIELDS,
+    WRITERS_KEYS,
+    WRITERS_ORDERING,
     WriteConfig,
 )
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
@@ -73,6 +76,7 @@ def counted_rows(context: TableContext, source: Source, engine: Engine, needs: N
     """Returns the counted rows of `source`. Raises the errors of find_source, count_file and check_schema_of_latest.
     Raises UnsupportedError or ConfigError for a table whose writers compute other keys or buckets.
     """
+    _check_fields(context.config, context.options)
     folder, files = find_source(source.address, context.storage_options, source.names)
     timeline = context.active.load()
     check_schema_of_latest(context, timeline)
@@ -113,6 +117,25 @@ def counted_rows(context: TableContext, source: Source, engine: Engine, needs: N
     looks_at_all = few_keys and counted.keys is None
     is_small = counted.size <= MAX_FILE_BYTES.read(context.options) and not looks_at_all
     return counted if is_small else replace(counted, row_bytes=bytes_per_row(context, timeline))
+
+
+def _check_fields(config: TableConfig, options: Mapping[str, str]) -> None:
+    """Raises ConfigError for an option that names other columns than the table has: its rows would have other keys than
+    the writer means (HoodieWriterUtils.validateTableConfig).
+    """
+    of_table = {
+        WRITERS_KEYS: config.record_key_fields,
+        TYPED_PARTITION_FIELDS: config.partition_fields,
+        WRITERS_ORDERING: config.ordering_fields,
+    }
+    for key, columns in of_table.items():
+        given = tuple(name.partition(":")[0].strip() for name in key.read(options))
+        if given and columns and [name.lower() for name in given] != [name.lower() for name in columns]:
+            raise ConfigError(
+                f"{key.name} is {','.join(given)}, and the table's is {','.join(columns)}",
+                path=config.path,
+                remedy="leave the option out, or write to another table",
+            )
 
 
 def _with_ring(context: TableContext, view: FileSystemView, partition: str, buckets: Buckets) -> Buckets:

@@ -280,8 +280,8 @@ def count_rows(engine: Engine, rows: SourceRows, files: Sequence[SourcePart], *,
 def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
     """Counts the rows of a file (the UnitTask of counting). Raises ConfigError naming the file for columns that do not
     fit the table's; FormatError for rows without a key or a bucket, or with an unsafe partition path, and as
-    check_ordered where rows are combined; CorruptFileError for a file that is not Parquet. Memory: a batch of the
-    columns of keys, partitions and ordering values.
+    check_ordered where rows are combined; for a null that the table does not have, too; CorruptFileError for a file
+    that is not Parquet. Memory: a batch of the columns of keys, partitions and ordering values, and of required ones.
     """
     counts: dict[str, int] = {}
     kept: dict[str, list[str]] = {}
@@ -289,10 +289,13 @@ def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
         keeps_keys = unit.keeps_keys and file.num_rows <= FEW_KEYS
         every, ordering = unit.rows.read_columns(file), unit.rows.ordering if unit.rows.combines else Ordering(())
         ordered = (column.name.partition(".")[0] for column in ordering.columns)
-        columns = pa.schema([every.field(name) for name in dict.fromkeys((*unit.rows.keys.columns, *ordered))])
+        required = (name for name in every.names if not every.field(name).nullable)
+        names = dict.fromkeys((*unit.rows.keys.columns, *ordered, *required))
+        columns = pa.schema([every.field(name) for name in names])
         for batch in _batches(unit.rows, file, columns):
             path = file.path
             check_ordered(batch, ordering, path=path)
+            _check_required(batch, columns, path=path)
             keys = unit.rows.keys.keys(batch, path=path)
             if unit.rows.buckets is not None:
                 unit.rows.buckets.hashes(keys, path=path)
@@ -371,14 +374,16 @@ def read_part(rows: SourceRows, part: SourcePart) -> Iterator[pa.RecordBatch]:
         columns = rows.read_columns(file)
         groups = range(part.first, file.metadata.num_row_groups if part.end is None else part.end)
         for batch in _batches(rows, file, columns, list(groups)):
-            for field, column in zip(columns, batch.columns, strict=True):
-                if column.null_count and not field.nullable:
-                    raise FormatError(
-                        f"the column {field.name!r} holds nulls, which the table does not",
-                        path=file.path,
-                        remedy="give each row a value",
-                    )
+            _check_required(batch, columns, path=file.path)
             yield batch
+
+
+def _check_required(batch: pa.RecordBatch, columns: pa.Schema, *, path: str) -> None:
+    for name, column in zip(columns.names, batch.columns, strict=True):
+        if column.null_count and not columns.field(name).nullable:
+            raise FormatError(
+                f"the column {name!r} holds nulls, which the table does not", path=path, remedy="give each row a value"
+            )
 
 
 def _batches(

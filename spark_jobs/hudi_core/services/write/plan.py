@@ -11,7 +11,9 @@ from typing import Final
 from hudi_core.config.rows_config import (
     BUCKET_ENGINE,
     COMBINE_UPSERTS,
+    DROP_DUPLICATES,
     DUPLICATE_INSERTS,
+    DUPLICATE_POLICY,
     INDEX_TYPE,
     LOG_BLOCK_FORMAT,
     NUM_BUCKETS,
@@ -102,8 +104,8 @@ class WritePlan:
 
 
 def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePlan:
-    """Returns the plan. Raises UnsupportedError for tables that the operation does not write, ConfigError for buckets
-    and for a new partition below or above another.
+    """Returns the plan. Raises UnsupportedError for tables and file groups that the operation does not write,
+    ConfigError for buckets and for a new partition below or above another.
     """
     check_table(context)
     check_schema_of_latest(context, timeline)
@@ -134,6 +136,8 @@ def plan_write(context: TableContext, timeline: Timeline, work: Work) -> WritePl
         is_bulk = work.operation == Operation.BULK_INSERT
         found = [item for item in slices if item.base_file is not None and not is_bulk]
     by_keys = buckets is None and work.operation in TAGGING
+    if by_keys:
+        _check_base_files(slices)
     return WritePlan(
         partitions,
         tuple(found),
@@ -164,11 +168,29 @@ def _places(slices: Sequence[FileSlice], buckets: Buckets) -> dict[str, int]:
     return places
 
 
+def _check_base_files(slices: Sequence[FileSlice]) -> None:
+    """Raises UnsupportedError for log files without a base file, as Flink writes them: no index of base files has their
+    keys, and Hudi's would take these for new.
+    """
+    for item in slices:
+        if item.base_file is None and item.log_files:
+            raise UnsupportedError(
+                f"file group {item.file_group.file_id} has log files alone, whose keys are in no base file",
+                path=item.log_files[0].path,
+                remedy="compact the table, then write again",
+            )
+
+
 def _check_supported(context: TableContext, work: Work) -> None:
     path = context.config.path
     index = index_type(context.options)
     if work.operation == Operation.INSERT and not DUPLICATE_INSERTS.read(context.options):
         raise UnsupportedError(f"{DUPLICATE_INSERTS.name}=false", path=path, remedy=f"use upsert, or {_BY_HUDI}")
+    for key in (DROP_DUPLICATES, DUPLICATE_POLICY) if work.operation != Operation.DELETE else ():
+        asked = key.read(context.options)
+        if asked != key.default:
+            message = f"{work.operation} with {key.name}={str(asked).lower()}"
+            raise UnsupportedError(message, path=path, remedy=f"leave it out, or {_BY_HUDI}")
     changes_groups = work.operation in TAGGING or (work.rows is not None and work.rows.rows.buckets is not None)
     if changes_groups and context.config.is_merge_on_read and LOG_BLOCK_FORMAT.read(context.options) == "HFILE":
         message = f"{work.operation} with {LOG_BLOCK_FORMAT.name}=hfile"

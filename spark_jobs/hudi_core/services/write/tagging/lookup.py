@@ -23,11 +23,11 @@ from hudi_core.filegroup.merge.table_policy import key_fields
 from hudi_core.index.key_lookups import groups_of_keys
 from hudi_core.index.row_group_skipping import filter_mask
 from hudi_core.index.value_ranges import indexed_columns, slice_ranges
-from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS
+from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import RECORD_KEY
 from hudi_core.services.context import TableContext
-from hudi_core.services.source.key_scope import BY_RECORD_INDEX, index_type
+from hudi_core.services.source.key_scope import BY_RECORD_INDEX, KeyScope, index_type
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
@@ -74,6 +74,10 @@ def _by_record_index(
     slices: Mapping[int, FileSlice],
     wanted: Mapping[str, frozenset[str]],
 ) -> Mapping[int, FileSlice] | None:
+    if not metadata.has_index(RECORD_INDEX):
+        return None
+    if not KeyScope.of(context.options).is_global and not metadata.record_index.is_partitioned:
+        return None  # a global index names one place of a key that several partitions have
     keys = {key for keys in wanted.values() for key in keys}
     groups = groups_of_keys(metadata, keys, {item.file_group for item in slices.values()})
     if groups is None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import FormatError, TimelineError
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.job import RestoreJob
@@ -32,9 +34,11 @@ from hudi_health.table import validate_metadata
 from tests.support.changed_tables import an_owner, assert_rows, data_files, leftovers, listed, open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import put_source
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows
 from tests.support.tiers import tiered
+from tests.support.writes import changed, own_columns, write
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -181,6 +185,32 @@ def test_a_restore_that_died_blocks_everything_but_itself(golden: Golden, versio
         rollback(context, metadata_timeline.requested_time, an_owner())
     assert restore(context, first, an_owner()).instant == pending.requested_time
     assert context.active.load().of_actions(Action.ROLLBACK).instants == ()
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["", "dies"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_two_compactions_of_a_file_group_are_restored_with_an_older_write(
+    golden: Golden, tmp_path: Path, version: str, dies: bool
+) -> None:
+    """Both are pending while the older write is rolled back."""
+    table = golden(version, "mor_basic").table
+    rows, target = read_rows(table), open_context(table).active.load().commits().instants[-1].requested_time
+    for step in range(3):
+        few = changed(own_columns(rows).slice(0, 3), ts=lambda ts, step=step: ts + 1 + step)
+        write(table, "upsert", put_source(few, tmp_path, name=str(step)))
+        if step:
+            context = open_context(table, {"hoodie.compact.inline.max.delta.commits": "1"})
+            planned = CompactionService().schedule(context, an_owner(), dry_run=False).instant
+            assert planned is not None
+            CompactionService().run(open_context(table), planned, LocalEngine(1), an_owner(), None)
+    *_, older = [item for item in open_context(table).active.load().commits() if item.requested_time > target][:1]
+    if dies:
+        name = f"{older.requested_time}.{older.action}.inflight"
+        killed_restore(table, target, lambda operation: operation.path.endswith(name) and operation.kind != "read")
+    restore(open_context(table), target, an_owner())
+    assert_rows(table, rows)
+    assert_metadata_true(table)
+    assert leftovers(table) == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -22,6 +22,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, in_buckets, overwrite, own_rows, places, put_source
 from tests.support.table_invariants import has_metadata_table, read_rows
 from tests.support.tiers import tiered
+from tests.support.writes import write
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -54,6 +55,20 @@ def test_rows_need_the_buckets_that_the_table_has(golden: Golden, tmp_path: Path
     (table / ".hoodie" / ".bucket_index" / "consistent_hashing_metadata").mkdir(parents=True)
     with pytest.raises(UnsupportedError, match="consistent hashing"):
         overwrite(table, given, of_buckets(4), whole_table=True)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("column", ["recordkey", "partitionpath", "precombine"])
+def test_an_option_that_names_other_columns_than_the_table_has_is_refused(
+    golden: Golden, tmp_path: Path, version: str, column: str
+) -> None:
+    """Real Hudi does so, too (HoodieWriterUtils.validateTableConfig)."""
+    table, name = golden(version, "cow_basic").table, f"hoodie.datasource.write.{column}.field"
+    given = put_source(own_rows(table, read_rows(table)).slice(0, 3), tmp_path)
+    with pytest.raises(ConfigError, match=rf"{name} is name, and the table's is (id|dt|ts)"):
+        write(table, "upsert", given, {name: "name"})
+    own = {"recordkey": "ID", "partitionpath": "dt:SIMPLE", "precombine": "ts"}[column]
+    assert write(table, "upsert", given, {name: own}).updated == 3
 
 
 @pytest.mark.parametrize("deleted", ["one", "all"])

@@ -57,6 +57,9 @@ def refused(
         ("upsert", {"hoodie.combine.before.upsert": "false"}, "UPSERT with hoodie.combine.before.upsert=false"),
         ("delete", {"hoodie.combine.before.upsert": "false"}, "DELETE with hoodie.combine.before.upsert=false"),
         ("insert", {"hoodie.merge.allow.duplicate.on.inserts": "false"}, "allow.duplicate.on.inserts=false"),
+        ("insert", {"hoodie.datasource.write.insert.drop.duplicates": "true"}, "INSERT with .*drop.duplicates=true"),
+        ("bulk_insert", {"hoodie.datasource.insert.dup.policy": "drop"}, "BULK_INSERT with .*dup.policy=drop"),
+        ("upsert", {"hoodie.datasource.insert.dup.policy": "FAIL"}, "UPSERT with .*dup.policy=fail"),
     ],
 )
 def test_options_that_ask_for_more_are_refused(
@@ -170,12 +173,17 @@ def test_new_log_files_belong_to_a_pending_compaction(golden: Golden, tmp_path: 
 def test_keys_of_slices_without_a_base_file_are_known_by_their_buckets_alone(
     golden: Golden, tmp_path: Path, version: str, case: str, options: dict[str, str]
 ) -> None:
-    """Hudi's simple index reads base files."""
+    """Hudi's simple index reads base files: it would take the keys for new."""
     table = golden(version, "payload_default" if (version, case) == ("6", "merge_mode_event_time") else case).table
     for base in base_files(table):
         base.unlink()
-    plan = planned(table, "upsert", put_source(own_columns(read_rows(table)), tmp_path), options)
-    assert bool(plan.slices) is bool(options)
+    given = put_source(own_columns(read_rows(table)), tmp_path)
+    if not options:
+        for operation in TAGGING:
+            refused(table, operation, given, {}, UnsupportedError, "log files alone, whose keys are in no base file")
+        return
+    plan = planned(table, "upsert", given, options)
+    assert plan.slices
     assert all(item.base_file is None and item.log_files for item in plan.slices)
 
 

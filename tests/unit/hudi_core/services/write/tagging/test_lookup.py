@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -124,6 +125,36 @@ def test_an_index_that_may_lie_is_not_asked(golden: Golden, monkeypatch: pytest.
     monkeypatch.setattr("hudi_core.metadata_table.read.completeness.Completeness.has_true_locations", False)
     kept, having = chosen(table, {key}, BY_RECORD)
     assert having <= kept < {*keys_of(table)}, "ranges and filters of files still count"
+
+
+def test_a_global_record_index_is_not_asked_for_the_place_of_a_key_in_its_partition(
+    golden: Golden, tmp_path: Path
+) -> None:
+    """It names one place of a key that two partitions have. The row of the other would be written a second time."""
+    table = golden("9", "mdt_record_index_lookup").table
+    model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
+    one, other, *_ = sorted(set(rows.column("dt").to_pylist()))
+    row, beside = rows.filter(pc.equal(rows.column("dt"), one)).slice(0, 2).to_pylist()
+    (there,) = rows.filter(pc.equal(rows.column("dt"), other)).slice(0, 1).to_pylist()
+    both = like(rows, {**row, "dt": other}, {**beside, "ts": beside["ts"] + 1})
+    again = like(rows, {**row, "name": "newer"}, {**row, "dt": other, "name": "newer"}, there)
+    for step, few in enumerate((both, changed(again, ts=lambda ts: ts + 2))):
+        index = "SIMPLE" if step == 0 else "RECORD_LEVEL_INDEX"
+        model.upsert(few)
+        write(table, "upsert", put_source(few, tmp_path, name=index), {"hoodie.index.type": index})
+        model.check(table)
+
+
+def test_a_table_without_a_record_index_is_written_by_it(golden: Golden, tmp_path: Path) -> None:
+    table = golden("8", "cow_basic").table
+    model, few = (
+        Model.of(table, event_time=True),
+        changed(own_columns(read_rows(table)).slice(0, 2), ts=lambda ts: ts + 1),
+    )
+    for index in ("RECORD_INDEX", "RECORD_LEVEL_INDEX"):
+        model.upsert(few)
+        write(table, "upsert", put_source(few, tmp_path, name=index), {"hoodie.index.type": index})
+        model.check(table)
 
 
 @pytest.mark.parametrize(
