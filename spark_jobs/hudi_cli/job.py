@@ -47,6 +47,8 @@ def run_call(call: LocalCall, request: Request) -> Result:
     try:
         table = HudiTable.open(request.table, _storage_options(call, request), request.options)
     except (HudiError, OSError) as error:
+        if request.may_make_table:
+            return Result(left=f"the table is not here yet: {error}")
         # A local path may exist only on the cluster's machines.
         if isinstance(error, ConfigError) and error.path == PROPERTIES and scheme_of(request.table) != "file":
             return Result.of_error(error)

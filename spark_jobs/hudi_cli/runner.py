@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib.resources import as_file, files
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -21,13 +22,13 @@ from hudi_core.errors import ZoneUnknownError
 from hudi_core.request.results import Result
 from hudi_core.request.secrets import merge_storage_options
 from hudi_core.request.services import SERVICES
-from hudi_core.storage.registry import open_storage
 from hudi_core.verbs.request import Request
 from hudi_core.verbs.run import RunRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from hudi_core.table import HudiTable
     from hudi_spark.engine import SessionEngine
 
 
@@ -64,15 +65,17 @@ class Runner(AbstractContextManager["Runner"]):
 
     def run(self, request: Request) -> Result:
         """Runs one request and returns its result. Raises the errors of HudiTable.run."""
-        from hudi_core.driver import drive_with_spark  # Help does not need this import.
+        from hudi_core.driver import run_on_target  # Help does not need this import.
 
-        if not request.needs_table:
-            storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
-            return request.run_on_storage(open_storage(request.table, storage_options), storage_options)
+        storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
+        return run_on_target(request, storage_options, partial(self._run, request))
+
+    def _run(self, request: Request, table: HudiTable) -> Result:
+        from hudi_core.driver import drive_with_spark
+
         mode = Mode.LOCAL if self._engine == "local" else Mode.AUTO
         if self._engine == "spark":
             mode = Mode.LOOK if request.needs_executors else Mode.LOCAL
-        table = table_of(request)
 
         def on_spark(why: str) -> SessionEngine:
             if mode is not Mode.LOOK:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from hudi_core.config.engine_config import Mode
+from hudi_core.config.table_config import BACKUP, PROPERTIES
 from hudi_core.engine.protocol import Engine
-from hudi_core.errors import CredentialsMissingError, ZoneUnknownError
+from hudi_core.errors import ConfigError, CredentialsMissingError, ZoneUnknownError
 from hudi_core.request.results import Progress, Result
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
@@ -95,10 +97,28 @@ def drive_with_spark(
 
 
 def run_on_target(request: Request, storage_options: Mapping[str, str], run: Callable[[HudiTable], Result]) -> Result:
-    """Runs `run` on the request's table. A verb without a table gets its storage. Raises as HudiTable.open."""
+    """Runs `run` on the request's table. A verb without a table gets its storage. A request that may make the table
+    does so where there is none. Raises as HudiTable.open and Request.make_table.
+    """
     if not request.needs_table:
         return request.run_on_storage(open_storage(request.table, storage_options), storage_options)
-    return run(HudiTable.open(request.table, storage_options, request.options))
+    made = Result()
+    try:
+        table = HudiTable.open(request.table, storage_options, request.options)
+    except ConfigError as error:
+        if error.path != PROPERTIES or not request.may_make_table:
+            raise
+        storage = open_storage(request.table, storage_options)
+        # What is there is opened again: another process made it meanwhile, or the error comes again.
+        if not (storage.exists(PROPERTIES) or storage.exists(BACKUP)):
+            made = request.make_table(storage, storage_options)
+        if made.reason is not None:
+            return made
+        table = HudiTable.open(request.table, storage_options, request.options)
+    result = run(table)
+    if made.document is None or result.document is None:
+        return result
+    return replace(result, document={**result.document, **made.document})
 
 
 def _choose(table: HudiTable, request: Request, mode: Mode, at_once: int) -> Choice:

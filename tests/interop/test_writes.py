@@ -61,7 +61,8 @@ NOT_MERGED = {
     *((version, "types_3level_lists_cow", how) for version in JUDGES for how in ("upsert", "insert", "delete")),
     *((version, "types_cow", how) for version in ("6", "8") for how in ("upsert", "insert")),
     *(("9", "types_3level_lists_mor", how) for how in ("upsert", "insert")),
-    ("9", "complex_keygen_nonpart_mor", "bulk_insert"),
+    ("6", "types_3level_lists_mor", "upsert"),
+    *((version, "complex_keygen_nonpart_mor", "bulk_insert") for version in JUDGES),
 }
 """Real Hudi fails to merge into base files that it wrote with all types, and to write by its row writer."""
 MISREAD = {("6", "types_timestamp_millis"), ("8", "types_timestamp_millis")}

@@ -123,11 +123,13 @@ class Twice:
         return bool(config.get("hoodie.record.merge.mode", _TIMED if payload == _DEFAULT_PAYLOAD else "") == _TIMED)
 
     def model(self) -> Model | None:
-        """The rows of our table; None where readers take the values of partition columns from paths, and where the log
-        file of a bucket gets rows of keys that it has.
+        """The rows of our table; None where readers take the values of partition columns from paths, where the log file
+        of a bucket gets rows of keys that it has, and for version 6, merge on read, without event time.
         """
         by_bucket = self.options.get("hoodie.index.type") == "BUCKET" and is_mor(self.case.info)
-        if "keygen" in self.case.name or by_bucket:
+        # Of two rows of version 6, the ordering values decide within log files, and the later one over a base file.
+        by_both = is_mor(self.case.info) and not self.timed and self.case.version == "6"
+        if "keygen" in self.case.name or by_bucket or by_both:
             return None
 
         def place(row: Row) -> tuple[str, str]:

@@ -36,6 +36,8 @@ _NAME: Final = re.compile(r"[^\x00-\x1f\x7f/\\]{1,255}")
 _WRITE: Final = "hoodie.datasource.write."
 _PAYLOADS: Final = (f"{_WRITE}payload.class", "hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class")
 """A payload class would say how rows are merged, beside the merge mode."""
+TABLE_NAMES: Final = ("hoodie.table.name", f"{_WRITE}table.name")
+"""Options that name a table. A writer needs one to make it."""
 OF_A_TABLE: Final = (
     "hoodie.table.cdc.enabled",
     "hoodie.table.cdc.supplemental.logging.mode",
@@ -93,7 +95,7 @@ class NewTable:
     (`day:TIMESTAMP`), and for it alone. Without a merge mode it is the one that Hudi takes.
     """
 
-    table_name: str = _told_by("", str, "give a name", "hoodie.table.name", f"{_WRITE}table.name")
+    table_name: str = _told_by("", str, "give a name", *TABLE_NAMES)
     table_type: str = _told_by(
         "", _table_type, "give cow or mor", f"{_WRITE}table.type", f"{_WRITE}storage.type", "hoodie.table.type"
     )
@@ -144,6 +146,13 @@ class NewTable:
         table = replace(table, key_generator=table.key_generator or table._inferred())
         table._check()
         return table
+
+    @staticmethod
+    def of_writer(options: Mapping[str, str]) -> NewTable:
+        """Returns the table that Hudi's Spark writer makes by its options; without a version in them, Hudi 1.2's."""
+        version = next(item.metadata[_KEY] for item in fields(NewTable) if item.name == "table_version")
+        told = any(options.get(name, "").strip() for name in (version.name, *version.aliases))
+        return NewTable.of({} if told else {"table_version": max(VERSIONS)}, options)
 
     def _inferred(self) -> str:
         """Returns the type of key generator that Hudi takes (KeyGenUtils.inferKeyGeneratorType)."""

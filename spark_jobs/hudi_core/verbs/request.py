@@ -140,6 +140,17 @@ class Request(ABC):
     def run(self, work: Work) -> Result:
         """Does the work. Raises HudiError: for bad input before any write, ConflictError when a retry is safe."""
 
+    @property
+    def may_make_table(self) -> bool:
+        """Whether `make_table` may make the table where there is none."""
+        return False
+
+    def make_table(self, storage: Storage, storage_options: Mapping[str, str]) -> Result:
+        """Makes the table, unless it is there by now. The result says `created` in its document; it has a reason where
+        that is all, as in a dry run.
+        """
+        raise TypeError(f"{self.verb} makes no table")
+
     def nothing_on_storage(self, storage: Storage, storage_options: Mapping[str, str] | None = None) -> Result | None:
         """Returns what `nothing` does, for work that needs no table."""
         return None

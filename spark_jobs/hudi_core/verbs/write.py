@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hudi_core.config.engine_config import EngineConfig, Extent
+from hudi_core.config.new_table import TABLE_NAMES, NewTable
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import Result
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from hudi_core.services.source.files import RowsFrom
     from hudi_core.services.write.job import WriteJob
     from hudi_core.services.write.plan import RowsWork
+    from hudi_core.storage.base import Storage
     from hudi_core.transaction.owner import Owner
 
 OPERATIONS: Final = ("bulk_insert", "insert", "upsert", "delete")
@@ -115,7 +117,8 @@ class _RowsRequest(_WriteRequest):
 class WriteRequest(_RowsRequest):
     """Writes rows: `operation` is bulk_insert, insert, upsert or delete. Where the rows come from, `token` and
     `dry_run` are as in InsertOverwriteRequest. Rows to delete need only the columns of keys and partitions. Or `where`,
-    a predicate in SQL of Spark's dialect, selects the rows of the table to delete.
+    a predicate in SQL of Spark's dialect, selects the rows of the table to delete. A folder without a table becomes one
+    by the options of a `source`, as with Spark's data source: `hoodie.table.name` and those of `create`.
     """
 
     verb = "write"
@@ -130,6 +133,28 @@ class WriteRequest(_RowsRequest):
         if self.operation.lower() not in OPERATIONS:
             remedy = f"give one of {', '.join(OPERATIONS)}"
             raise ConfigError(f"{WHAT}: {self.operation!r} is no operation of {self.verb}", remedy=remedy)
+
+    @property
+    def may_make_table(self) -> bool:
+        """As Spark's data source: by the options, which then have a name, and with the columns of the source."""
+        named = any(self.options.get(name, "").strip() for name in TABLE_NAMES)
+        return named and bool(self.source) and self.operation.lower() != "delete"
+
+    def make_table(self, storage: Storage, storage_options: Mapping[str, str]) -> Result:
+        """Makes the table by the options (HoodieSparkSqlWriter). Its version is that of Hudi 1.2 where they name none.
+        Raises the errors of a `create`.
+        """
+        from hudi_core.services.create.verb import Creation
+        from hudi_core.services.write.work import WriteResult
+
+        table = NewTable.of_writer(self.options)
+        creation = Creation(storage, table, self.options, storage_options, like=self.source)
+        made = creation.run(dry_run=self.dry_run)
+        if not self.dry_run:
+            return Result(document={"created": made.reason is None})
+        reason = "a dry run: there is no table yet, and the write makes it"
+        would = WriteResult(None, self.operation.upper(), 0, 0, 0, 0, reason=reason)
+        return Result(document=would.to_dict(), reason=reason)
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
         """Returns the extent of the rows. Where file groups of the table may be rewritten, that of the table."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import re
 import shlex
@@ -17,12 +18,19 @@ from airflow.sdk import BaseOperator
 
 from hudi_cli.main import hudictl
 from hudi_core.config.metadata_config import METADATA_TABLE_KEYS
+from hudi_core.config.new_table import NewTable
 from hudi_core.config.options import KEYS
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OPTIONS = {name for key in (*KEYS, *METADATA_TABLE_KEYS) for name in (key.name, *key.aliases)}
 
+OPTIONS_OF_NEW_TABLES = {
+    name
+    for field in dataclasses.fields(NewTable)
+    for key in field.metadata.values()
+    for name in (key.name, *key.aliases)
+}
 OPTIONS_OF_WRITERS = {
     "hoodie.archive.automatic",
     "hoodie.clean.automatic",
@@ -87,7 +95,7 @@ _ARGUMENTS = re.compile(
 
 def is_known(name: str) -> bool:
     """Whether an option, a property, a key of a commit or a module has this name."""
-    named = OPTIONS | OPTIONS_OF_WRITERS | PROPERTIES_OF_TABLES | METADATA_OF_COMMITS
+    named = OPTIONS | OPTIONS_OF_NEW_TABLES | OPTIONS_OF_WRITERS | PROPERTIES_OF_TABLES | METADATA_OF_COMMITS
     if name in named:
         return True
     if name.endswith("*"):

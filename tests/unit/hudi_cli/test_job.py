@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hudi_cli.job import run_call
@@ -22,9 +23,11 @@ from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest, JobRequest
 from hudi_core.verbs.create import CreateRequest
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_core.verbs.write import WriteRequest
 from hudi_health.verbs import DoctorRequest, ProbeStoreRequest
 from hudi_submit.local_process import LocalCall
 from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import put_source
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
 from tests.support.tiers import tiered
@@ -39,7 +42,9 @@ def call(request: JobRequest, mode: str = "auto", **more: Any) -> bytes:
 
 
 def outcome(request: JobRequest, mode: Mode) -> Result:
-    assert isinstance(request, RunRequest | ScheduleRequest | DoctorRequest | ProbeStoreRequest | CreateRequest)
+    assert isinstance(
+        request, RunRequest | ScheduleRequest | DoctorRequest | ProbeStoreRequest | CreateRequest | WriteRequest
+    )
     return run_call(LocalCall(request, mode, {}), request)
 
 
@@ -183,6 +188,19 @@ def test_a_table_is_created_beside_the_task(tmp_path: Path) -> None:
         assert (found.left, found.exit_code, (found.document or {})["created"]) == (None, 0, mode is Mode.AUTO)
         other = outcome(new_table(table, table_type="mor"), mode)
         assert (other.exit_code, "there is another table" in other.to_json()["error"]["message"]) == (2, True)
+
+
+def test_the_table_of_a_first_write_is_made_where_the_write_is_done(tmp_path: Path) -> None:
+    table = tmp_path / "trips"
+    given = put_source(pa.table({"id": ["a"]}), tmp_path)
+    options = {"hoodie.table.name": "trips", "hoodie.datasource.write.recordkey.field": "id"}
+    first = WriteRequest(str(table), operation="insert", source=str(given), options=options)
+    for mode in (Mode.LOOK, Mode.AUTO):
+        assert "the table is not here yet" in str(outcome(first, mode).left)
+    assert not table.exists()
+    done = outcome(first, Mode.LOCAL).document or {}
+    assert (done["created"], done["inserted"]) == (True, 1)
+    assert outcome(first, Mode.LOOK).left == "there is work"
 
 
 def test_a_folder_may_be_on_the_clusters_machines_alone(tmp_path: Path) -> None:

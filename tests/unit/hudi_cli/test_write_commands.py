@@ -132,3 +132,74 @@ def test_bad_input_is_told(golden: Golden, tmp_path: Path) -> None:
     other = refused("--operation", "insert", "--token", "a", "--source", given)
     assert "the token is that of UPSERT" in other
     assert places(read_rows(table)) == places(before)
+
+
+NEW = {
+    "hoodie.table.name": "orders",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "dt",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+}
+ORDERS = pa.table({"id": ["a", "b", "a"], "dt": ["x", "y", "x"], "ts": [1, 2, 3], "price": [1.5, None, 2.0]})
+
+
+def options(**given: str) -> list[str]:
+    named = {**NEW, **{name.replace("__", "."): text for name, text in given.items()}}
+    return [word for name, text in named.items() if text for word in ("--option", f"{name}={text}")]
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9", ""])
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])
+def test_a_folder_becomes_a_table_by_the_options_of_a_write(tmp_path: Path, version: str, operation: str) -> None:
+    """As with Spark's data source. Its next write finds the table; without a version it is that of Hudi 1.2."""
+    table, given = tmp_path / "orders", put_source(ORDERS, tmp_path)
+    asked = ("write", table, "--operation", operation, "--source", given, *LOCAL)
+    asked = (*asked, *options(hoodie__write__table__version=version))
+    would = hudictl(*asked, "--dry-run", "--json").document
+    assert (would["created"], would["instant"]) == (False, None)
+    assert "there is no table yet, and the write makes it" in hudictl(*asked, "--dry-run").out
+    assert not table.exists()
+    first = hudictl(*asked, "--json").document
+    rows = 2 if operation == "upsert" else 3
+    assert (first["created"], first["inserted"], first["repeated"]) == (True, rows, False)
+    config = HudiTable.open(str(table)).config
+    assert (config.version, config.name, config.is_merge_on_read) == (int(version or 9), "orders", True)
+    assert (config.record_key_fields, config.ordering_fields) == (("id",), ("ts",))
+    assert sorted(set(read_rows(table).column("_hoodie_partition_path").to_pylist())) == ["dt=x", "dt=y"]
+    second = hudictl(*asked, "--json").document
+    assert (second["created"], second["updated"], second["inserted"]) == (
+        (False, 2, 0) if operation == "upsert" else (False, 0, 3)
+    )
+    assert read_rows(table).num_rows == (2 if operation == "upsert" else 6)
+    assert_metadata_true(table)
+
+
+@pytest.mark.parametrize(
+    ("operation", "wrong", "said"),
+    [
+        ("delete", {}, "is not a Hudi table"),
+        ("upsert", {"hoodie__table__name": ""}, "is not a Hudi table"),
+        ("upsert", {"hoodie__datasource__write__recordkey__field": ""}, "has no record key"),
+        ("upsert", {"hoodie__datasource__write__precombine__field": "absent"}, "no column 'absent'"),
+        ("upsert", {"hoodie__write__table__version": "7"}, "not one of 6, 8, 9"),
+    ],
+)
+def test_no_table_is_made_of_what_lacks_something(
+    tmp_path: Path, operation: str, wrong: dict[str, str], said: str
+) -> None:
+    table, given = tmp_path / "orders", put_source(ORDERS, tmp_path)
+    asked = ("write", table, "--operation", operation, "--source", given, *LOCAL, *options(**wrong))
+    refused = hudictl(*asked, "--json")
+    assert refused.code == 2
+    assert said in refused.document["error"]["message"]
+    assert not table.exists()
+
+
+def test_no_table_is_made_among_other_files(tmp_path: Path) -> None:
+    given = put_source(ORDERS, tmp_path)
+    asked = ("write", tmp_path, "--operation", "insert", "--source", given, *LOCAL, *options(), "--json")
+    refused = hudictl(*asked)
+    assert (refused.code, "holds files" in refused.document["error"]["message"]) == (2, True)
+    assert not (tmp_path / ".hoodie").exists()

@@ -33,6 +33,8 @@ class WriteResult:
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
+    created: bool = False
+    """Whether this run made the table."""
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl insert-overwrite --json` and `hudictl write --json`."""

@@ -25,7 +25,7 @@ DAY = "2026-02-01"
 
 
 def examples() -> list[str]:
-    """The command, and the operator."""
+    """The command, the operator, and the command that makes a table."""
     return re.findall(r"^```\w*\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 
@@ -35,7 +35,7 @@ def rows_to_write(table: Path) -> pa.Table:
 
 
 def test_the_command_upserts_once(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command, _ = examples()
+    command, *_ = examples()
     table = golden("9", "cow_basic").table.rename(tmp_path / "orders")
     before = read_rows(table)
     put_source(rows_to_write(table), tmp_path / "staging", name=DAY)
@@ -48,10 +48,22 @@ def test_the_command_upserts_once(golden: Golden, tmp_path: Path, monkeypatch: p
     assert places(read_rows(table)) == places(before)
 
 
+def test_the_first_command_makes_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, command = examples()
+    rows = pa.table({"id": ["a", "b"], "dt": ["x", "y"], "ts": [1, 2]})
+    put_source(rows, tmp_path / "staging", name=DAY)
+    monkeypatch.chdir(tmp_path)
+    program, *words = shlex.split(command.replace("\\\n", " "))
+    done, again = (hudictl(*words, "--engine", "local", "--json") for _ in range(2))
+    assert (program, done.code, again.code) == ("hudictl", 0, 0), done.err + again.err
+    assert (done.document["created"], again.document["created"]) == (True, False)
+    assert read_rows(tmp_path / "orders").select(rows.column_names).sort_by("id") == rows
+
+
 def test_the_operator_upserts_the_rows_of_its_day_once(
     golden: Golden, submitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, operator = examples()
+    _, operator, _ = examples()
     (tmp_path / "sales").mkdir()
     table = golden("9", "cow_basic").table.rename(tmp_path / "sales" / "orders")
     before = read_rows(table)
