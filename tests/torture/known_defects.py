@@ -47,6 +47,8 @@ def _avoided_service(step: Service, now: Situation) -> str | None:
         return "a clean of 1.x writes the deletions of an expression index into a wrong partition"
     if step.service == "rollback" and _is_cleaned_behind(now):
         return "a rollback does not ask whether a clean removed what the write replaced: its rows are lost"
+    if step.service == "rollback" and _is_compacted_behind(step, now):
+        return "a rollback deletes files before it finds that the metadata table was compacted: it stays half-done"
     if step.service == "savepoint" and _is_cleaned_behind_savepoint(step, now):
         return "a savepoint does not ask whether a clean by file versions removed files of its commit"
     if step.service == "restore" and _is_below_savepoint(step, now):
@@ -61,6 +63,14 @@ def _avoided_service(step: Service, now: Situation) -> str | None:
 def _is_cleaned_behind(now: Situation) -> bool:
     cleans = [item.requested_time for item in now.timeline if item.action == "clean"]
     return any(clean > write for write in now.last_write() for clean in cleans)
+
+
+def _is_compacted_behind(step: Service, now: Situation) -> bool:
+    instant = instant_for(step, now)
+    if instant is None or not now.has_metadata_table():
+        return False
+    commits = HudiTable.open(str(now.base / ".hoodie" / "metadata")).timeline().commits()
+    return any(item.action == "commit" and item.requested_time > instant for item in commits)
 
 
 def _is_cleaned_behind_savepoint(step: Service, now: Situation) -> bool:
