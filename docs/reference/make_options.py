@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from hudi_core.config.concurrency_config import LOCK_KEYS, ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
 from hudi_core.config.engine_config import ENGINE_KEYS
 from hudi_core.config.keys import ConfigKey
-from hudi_core.config.metadata_config import INDEXING_KEYS, METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES
+from hudi_core.config.metadata_config import INDEXING_KEYS, METADATA_ENABLE, METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES
 from hudi_core.config.options import LIMIT_KEYS
 from hudi_core.config.rows_config import KEYGEN_KEYS, READ_KEYS, WRITE_KEYS
 from hudi_core.config.services.clustering_config import CLUSTERING_KEYS
@@ -80,7 +80,7 @@ GROUPS: Final[tuple[Group, ...]] = (
         "Metadata table",
         "How `metadata create`, `metadata update` and `indexing` build a new index "
         "([guarantees](../guarantees/metadata-table.md)).",
-        (*METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES),
+        (METADATA_ENABLE, *METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES),
     ),
     Group("Queries", "More: [queries](../use/queries.md).", READ_KEYS),
     Group(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from hudi_core.config.engine_config import Mode
 from hudi_core.config.table_config import BACKUP, PROPERTIES
+from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, CredentialsMissingError, ZoneUnknownError
 from hudi_core.request.results import Progress, Result
@@ -115,6 +116,12 @@ def run_on_target(request: Request, storage_options: Mapping[str, str], run: Cal
         if made.reason is not None:
             return made
         table = HudiTable.open(request.table, storage_options, request.options)
+    # Also for a table whose maker died.
+    if request.may_make_table and not table.config.metadata_partitions and not any(table.timeline()):
+        first = request.after_making(table.config)
+        if first is not None:
+            table.run(first, LocalEngine(1))
+            table = HudiTable.open(request.table, storage_options, request.options)
     result = run(table)
     if made.document is None or result.document is None:
         return result

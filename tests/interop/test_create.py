@@ -17,6 +17,7 @@ import pytest
 
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import CREATE_SCHEMA, PROPERTIES
+from hudi_core.driver import run_on_target
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import UnsupportedError
 from hudi_core.storage.local import LocalStorage
@@ -27,7 +28,7 @@ from hudi_core.verbs.write import WriteRequest
 from tests.contract.racing_servers import racing_server
 from tests.interop.bundle import S3A, fetched
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
-from tests.interop.judged import BASE_OPTIONS, JUDGES, KINDS, MOR, ON_TOP, Judged, first_rows
+from tests.interop.judged import BASE_OPTIONS, COW, JUDGES, KINDS, MOR, ON_TOP, Judged, first_rows
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
@@ -126,6 +127,26 @@ def test_real_hudi_goes_on_behind_our_first_write(
     theirs(table, upsert_rows(table.rows, 5, "theirs"))
     table.check()
     ours(table, upsert_rows(table.rows, 5, "ours"))
+    table.check()
+    table.goes_on()
+
+
+@pytest.mark.parametrize(("version", "kind"), tiered(EVERY, [("8", COW)]))
+def test_a_first_write_makes_the_table_that_real_hudis_makes(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str
+) -> None:
+    """With the same properties and indexes; real Hudi reads it, writes to it and serves it."""
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    base, source = tmp_path / "table", write_parquet(first_rows(), tmp_path, "first")
+    chosen = {**options_of(version, kind), "hoodie.write.table.version": version}
+    write = WriteRequest(str(base), operation="insert", source=source, options=chosen)
+    done = run_on_target(write, {}, lambda made: made.run(write, LocalEngine(1))).document or {}
+    assert (done["created"], done["inserted"]) == (True, first_rows().num_rows)
+    table = Judged(hudi, base, first_rows(), dict(ON_TOP))
+    assert properties(base) == properties(Judged.create(hudi, tmp_path / "own", kind, version).base)
+    table.check()
+    assert_metadata_true(base)
+    theirs(table, upsert_rows(table.rows, 5, "theirs"))
     table.check()
     table.goes_on()
 

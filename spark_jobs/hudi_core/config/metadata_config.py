@@ -37,6 +37,7 @@ METADATA_TABLE_KEYS = keys_in(globals())
 """The options above. `check_options` does not read them: see the module's docstring."""
 
 REBUILD_ROW_INDEXES = flag("airflow_hudi.metadata.rebuild_row_indexes")
+METADATA_ENABLE = flag("hoodie.metadata.enable", default=True)
 
 
 COLUMN_STATS_ENABLE = flag("hoodie.metadata.index.column.stats.enable")
@@ -56,4 +57,4 @@ EXPRESSION_TYPE = ConfigKey(
 FILE_GROUPS = ConfigKey("airflow_hudi.indexing.file_groups", None, whole_number(1, 10_000))
 CATCHUP_MINUTES = number("airflow_hudi.indexing.catchup_minutes", 15, within=(0, 10**6))
 
-INDEXING_KEYS = keys_in(globals(), but=(*METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES))
+INDEXING_KEYS = keys_in(globals(), but=(*METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES, METADATA_ENABLE))

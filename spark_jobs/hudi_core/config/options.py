@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from hudi_core.config.concurrency_config import LOCK_KEYS, ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
 from hudi_core.config.engine_config import ENGINE_KEYS
 from hudi_core.config.keys import ConfigKey, whole_number
-from hudi_core.config.metadata_config import INDEXING_KEYS, METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES
+from hudi_core.config.metadata_config import INDEXING_KEYS, METADATA_ENABLE, METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES
 from hudi_core.config.rows_config import KEYGEN_KEYS, READ_KEYS, WRITE_KEYS
 from hudi_core.config.services.clustering_config import CLUSTERING_KEYS, TARGET_FILE_BYTES
 from hudi_core.config.services.compaction_config import COMPACTION_KEYS
@@ -41,6 +41,7 @@ KEYS: tuple[ConfigKey[object], ...] = (
     STALLED_MINUTES,
     *INDEXING_KEYS,
     REBUILD_ROW_INDEXES,
+    METADATA_ENABLE,
     *KEYGEN_KEYS,
     *LIMIT_KEYS,
 )

@@ -22,6 +22,7 @@ from hudi_core.request.texts import parse_object, read_fields
 from hudi_core.verbs.registry import VERBS
 
 if TYPE_CHECKING:
+    from hudi_core.config.table_config import TableConfig
     from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
     from hudi_core.services.engine_choice import Choice
@@ -150,6 +151,10 @@ class Request(ABC):
         that is all, as in a dry run.
         """
         raise TypeError(f"{self.verb} makes no table")
+
+    def after_making(self, config: TableConfig) -> Request | None:
+        """Returns what is done, before this request, to a table without instants that it may have made."""
+        return None
 
     def nothing_on_storage(self, storage: Storage, storage_options: Mapping[str, str] | None = None) -> Result | None:
         """Returns what `nothing` does, for work that needs no table."""

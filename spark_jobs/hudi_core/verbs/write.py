@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hudi_core.config.engine_config import EngineConfig, Extent
@@ -13,9 +13,11 @@ from hudi_core.config.new_table import TABLE_NAMES, NewTable
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import Result
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
+from hudi_core.verbs.metadata import MetadataCreateRequest
 from hudi_core.verbs.request import WHAT, Request, Work
 
 if TYPE_CHECKING:
+    from hudi_core.config.table_config import TableConfig
     from hudi_core.services.context import TableContext
     from hudi_core.services.overwrite.job import OverwriteJob
     from hudi_core.services.overwrite.plan import Overwrite
@@ -155,6 +157,16 @@ class WriteRequest(_RowsRequest):
         reason = "a dry run: there is no table yet, and the write makes it"
         would = WriteResult(None, self.operation.upper(), 0, 0, 0, 0, reason=reason)
         return Result(document=would.to_dict(), reason=reason)
+
+    def after_making(self, config: TableConfig) -> Request | None:
+        """Its metadata table, with the indexes that Hudi's first write makes."""
+        from hudi_core.services.create.verb import first_indexes
+
+        names = first_indexes(config, self.options)
+        if names is None or self.dry_run:
+            return None
+        shared = {item.name: getattr(self, item.name) for item in fields(Request) if item.name != "result_name"}
+        return MetadataCreateRequest(**shared, partitions=names)
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
         """Returns the extent of the rows. Where file groups of the table may be rewritten, that of the table."""

@@ -8,8 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hudi_core.errors import StorageError
 from hudi_core.table import HudiTable
-from hudi_core.verbs.write import OPERATIONS
+from hudi_core.verbs.write import OPERATIONS, WriteRequest
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.overwrites import own_rows, places, put_source, within
@@ -173,6 +174,38 @@ def test_a_folder_becomes_a_table_by_the_options_of_a_write(tmp_path: Path, vers
         (False, 2, 0) if operation == "upsert" else (False, 0, 3)
     )
     assert read_rows(table).num_rows == (2 if operation == "upsert" else 6)
+    assert_metadata_true(table)
+
+
+STATISTICS = {"column_stats", "partition_stats"}
+
+
+@pytest.mark.parametrize("died", [False, True], ids=["at once", "after its maker died"])
+@pytest.mark.parametrize(
+    ("given", "indexes"),
+    [
+        ({"hoodie.write.table.version": "6"}, {"files"}),
+        ({"hoodie.write.table.version": "6", "hoodie.metadata.record.index.enable": "true"}, {"files", "record_index"}),
+        ({"hoodie.write.table.version": "8"}, {"files", *STATISTICS}),
+        ({"hoodie.metadata.index.partition.stats.enable": "false"}, {"files", "column_stats"}),
+        ({"hoodie.metadata.index.column.stats.enable": "false"}, {"files"}),
+        ({"hoodie.datasource.write.partitionpath.field": ""}, {"files", "column_stats"}),
+        ({"hoodie.metadata.enable": "false"}, set()),
+    ],
+)
+def test_a_new_table_gets_the_metadata_table_of_hudis_first_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], indexes: set[str], died: bool
+) -> None:
+    table, source = tmp_path / "orders", put_source(ORDERS, tmp_path)
+    named = {name: text for name, text in {**NEW, **given}.items() if text}
+    asked = ["write", table, "--operation", "insert", "--source", source, *LOCAL, "--json"]
+    asked += [word for name, text in named.items() for word in ("--option", f"{name}={text}")]
+    if died:
+        with monkeypatch.context() as patch:
+            patch.setattr(WriteRequest, "after_making", lambda *_: (_ for _ in ()).throw(StorageError("died")))
+            assert hudictl(*asked).code == 1
+    assert hudictl(*asked).document["created"] is not died
+    assert HudiTable.open(str(table)).config.metadata_partitions == indexes
     assert_metadata_true(table)
 
 
