@@ -28,7 +28,7 @@ from hudi_core.verbs.write import WriteRequest
 from tests.contract.racing_servers import racing_server
 from tests.interop.bundle import S3A, fetched
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
-from tests.interop.judged import BASE_OPTIONS, COW, JUDGES, KINDS, MOR, ON_TOP, Judged, first_rows
+from tests.interop.judged import BASE_OPTIONS, JUDGES, KINDS, MOR, ON_TOP, Judged, first_rows
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
@@ -131,7 +131,8 @@ def test_real_hudi_goes_on_behind_our_first_write(
     table.goes_on()
 
 
-@pytest.mark.parametrize(("version", "kind"), tiered(EVERY, [("8", COW)]))
+@pytest.mark.conformance
+@pytest.mark.parametrize(("version", "kind"), EVERY)
 def test_a_first_write_makes_the_table_that_real_hudis_makes(
     request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str
 ) -> None:

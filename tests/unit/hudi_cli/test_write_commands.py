@@ -151,8 +151,9 @@ def options(**given: str) -> list[str]:
     return [word for name, text in named.items() if text for word in ("--option", f"{name}={text}")]
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9", ""])
-@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])
+@pytest.mark.parametrize(
+    ("version", "operation"), [("6", "upsert"), ("8", "insert"), ("9", "bulk_insert"), ("", "upsert")]
+)
 def test_a_folder_becomes_a_table_by_the_options_of_a_write(tmp_path: Path, version: str, operation: str) -> None:
     """As with Spark's data source. Its next write finds the table; without a version it is that of Hudi 1.2."""
     table, given = tmp_path / "orders", put_source(ORDERS, tmp_path)
@@ -180,22 +181,26 @@ def test_a_folder_becomes_a_table_by_the_options_of_a_write(tmp_path: Path, vers
 STATISTICS = {"column_stats", "partition_stats"}
 
 
-@pytest.mark.parametrize("died", [False, True], ids=["at once", "after its maker died"])
 @pytest.mark.parametrize(
-    ("given", "indexes"),
+    ("given", "indexes", "died"),
     [
-        ({"hoodie.write.table.version": "6"}, {"files"}),
-        ({"hoodie.write.table.version": "6", "hoodie.metadata.record.index.enable": "true"}, {"files", "record_index"}),
-        ({"hoodie.write.table.version": "8"}, {"files", *STATISTICS}),
-        ({"hoodie.metadata.index.partition.stats.enable": "false"}, {"files", "column_stats"}),
-        ({"hoodie.metadata.index.column.stats.enable": "false"}, {"files"}),
-        ({"hoodie.datasource.write.partitionpath.field": ""}, {"files", "column_stats"}),
-        ({"hoodie.metadata.enable": "false"}, set()),
+        ({"hoodie.write.table.version": "6"}, {"files"}, True),
+        (
+            {"hoodie.write.table.version": "6", "hoodie.metadata.record.index.enable": "true"},
+            {"files", "record_index"},
+            False,
+        ),
+        ({"hoodie.write.table.version": "8"}, {"files", *STATISTICS}, True),
+        ({"hoodie.metadata.index.partition.stats.enable": "false"}, {"files", "column_stats"}, False),
+        ({"hoodie.metadata.index.column.stats.enable": "false"}, {"files"}, False),
+        ({"hoodie.datasource.write.partitionpath.field": ""}, {"files", "column_stats"}, False),
+        ({"hoodie.metadata.enable": "false"}, set(), False),
     ],
 )
 def test_a_new_table_gets_the_metadata_table_of_hudis_first_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], indexes: set[str], died: bool
 ) -> None:
+    """Also where the first process `died` after it had made the table."""
     table, source = tmp_path / "orders", put_source(ORDERS, tmp_path)
     named = {name: text for name, text in {**NEW, **given}.items() if text}
     asked = ["write", table, "--operation", "insert", "--source", source, *LOCAL, "--json"]
