@@ -75,6 +75,8 @@ class Job(ABC, Generic[Plan, Done]):
     """The pending action of the instants, such as `compaction`."""
     looks_once: ClassVar[bool] = False
     """Whether each step of a run needs one look at the table (storage.one_look). Otherwise every request is made."""
+    requests_itself: ClassVar[bool] = False
+    """Whether the process of the run has requested the instant just now."""
     revisits: ClassVar[bool] = False
     """Whether a run of a completed instant always cleans up after it, under the claim alone. Otherwise it does so only
     where leftovers or claims are found, and under the table lock too.
@@ -92,8 +94,16 @@ class Job(ABC, Generic[Plan, Done]):
         """Raises where the service cannot run on the table, whatever the plan is."""
 
     def find(self, timeline: Timeline) -> Instant:
-        """Returns the instant, in any state. Raises ConfigError where the timeline has none of this action."""
+        """Returns the instant, in any state. Raises ConfigError where the timeline has none of this action, and
+        ConflictError where this process has requested it.
+        """
         instant = timeline.find(self.instant, self.action)
+        if instant is None and self.requests_itself:
+            raise ConflictError(
+                f"another run has rolled {self.action} {self.instant} back before it began",
+                path=self.active.folder,
+                remedy="run it again",
+            )
         if instant is None:
             raise ConfigError(
                 f"the timeline holds no {self.action} at instant {self.instant}",

@@ -50,7 +50,7 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
 
     action = Action.REPLACE_COMMIT
     conflicts_as = Action.REPLACE_COMMIT
-    changes_rows = True
+    changes_rows = requests_itself = True
 
     def __init__(self, run: Run, work: Overwrite) -> None:
         super().__init__(run)

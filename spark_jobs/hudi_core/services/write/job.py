@@ -62,7 +62,7 @@ _TAGGED: Final = f"{STAGED}/write-"
 class WriteJob(RewriteJob[WritePlan]):
     """The job of a write of rows."""
 
-    changes_rows = True
+    changes_rows = requests_itself = True
 
     def __init__(self, run: Run, work: RowsWork) -> None:
         super().__init__(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.write.staged_logs import STAGING
 from hudi_core.services.clustering.planner import ClusteringService
 from hudi_core.services.lifecycle import Run, run_instant
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.source.count import counted_rows
 from hudi_core.services.source.files import Source
 from hudi_core.services.source.staged_rows import STAGED
@@ -25,10 +27,11 @@ from hudi_core.services.write.plan import RowsWork
 from hudi_core.services.write.route import produce_routed
 from hudi_core.timeline.actions.commit import CommitMetadata, commit_of
 from hudi_core.timeline.instant import Action, State
+from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import METADATA, an_owner, data_files, open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash, Operation
 from tests.support.golden_data import PARTITIONED, GoldenCase, open_table
-from tests.support.overwrites import BUCKETS, delete, put_source, within
+from tests.support.overwrites import BUCKETS, delete, overwrite, places, put_source, within
 from tests.support.service_calls import dead_process
 from tests.support.table_files import contents
 from tests.support.table_invariants import assert_metadata_true, leftovers, pending_instants, read_rows
@@ -164,6 +167,27 @@ def test_the_token_of_an_attempt_that_died(golden: Golden, tmp_path: Path, versi
     assert write(table, "upsert", given, token=TOKEN).repeated
     model.check(table)
     assert_metadata_true(table)
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
+def test_a_write_that_another_run_rolled_back_before_it_began_may_run_again(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    """The other has the same token, and takes it for one that died: nobody has claimed the instant yet."""
+    table = golden("9", "cow_basic").table
+    given, _ = given_of(table, tmp_path)
+    before = places(read_rows(table))
+
+    def after_a_rollback(job: Any) -> Any:
+        rollback(open_context(table), job.instant, Owner.current("another run"))
+        return run_instant(job)
+
+    monkeypatch.setattr(verb, "run_instant", after_a_rollback)
+    run = partial(write, table, operation, given) if operation == "upsert" else partial(overwrite, table, given)
+    with pytest.raises(ConflictError, match=r"another run has rolled \w+ \d+ back before it began"):
+        run(token=TOKEN)
+    assert places(read_rows(table)) == before
+    assert pending_instants(table) == set()
 
 
 def test_rows_of_a_live_write_are_not_forgotten(golden: Golden, tmp_path: Path) -> None:
