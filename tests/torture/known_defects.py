@@ -66,11 +66,15 @@ def _is_cleaned_behind(now: Situation) -> bool:
 
 
 def _is_compacted_behind(step: Service, now: Situation) -> bool:
+    """Or would be at the beginning of the rollback: a compaction of the metadata table is due."""
     instant = instant_for(step, now)
     if instant is None or not now.has_metadata_table():
         return False
-    commits = HudiTable.open(str(now.base / ".hoodie" / "metadata")).timeline().commits()
-    return any(item.action == "commit" and item.requested_time > instant for item in commits)
+    commits = [*HudiTable.open(str(now.base / ".hoodie" / "metadata")).timeline().commits()]
+    compacted = max((item.requested_time for item in commits if item.action == "commit"), default="")
+    since = [item for item in commits if item.action == "deltacommit" and item.completed_at > compacted]
+    due = int({**now.model.table.options, **step.options}["hoodie.metadata.compact.max.delta.commits"])
+    return compacted > instant or len(since) >= due
 
 
 def _is_cleaned_behind_savepoint(step: Service, now: Situation) -> bool:
