@@ -117,11 +117,11 @@ def run_on_target(request: Request, storage_options: Mapping[str, str], run: Cal
             return made
         table = HudiTable.open(request.table, storage_options, request.options)
     # Also for a table whose maker died.
-    if request.may_make_table and not table.config.metadata_partitions and not any(table.timeline()):
-        first = request.after_making(table.config)
-        if first is not None:
-            table.run(first, LocalEngine(1))
-            table = HudiTable.open(request.table, storage_options, request.options)
+    is_bare = request.may_make_table and not table.config.metadata_partitions
+    first = request.after_making(table.config) if is_bare else None
+    if first is not None and not any(table.timeline()):
+        table.run(first, LocalEngine(1))
+        table = HudiTable.open(request.table, storage_options, request.options)
     result = run(table)
     if made.document is None or result.document is None:
         return result

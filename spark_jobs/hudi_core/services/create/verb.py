@@ -13,14 +13,7 @@ from typing import Any
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, field_names
-from hudi_core.config.metadata_config import (
-    BLOOM_FILTERS_ENABLE,
-    COLUMN_STATS_ENABLE,
-    METADATA_ENABLE,
-    PARTITION_STATS_ENABLE,
-    PARTITIONED_RECORD_INDEX_ENABLE,
-    RECORD_INDEX_ENABLE,
-)
+from hudi_core.config.metadata_config import METADATA_ENABLE
 from hudi_core.config.new_table import NewTable
 from hudi_core.config.options import check_options, warn_of_misspelt
 from hudi_core.config.properties import CREATED, stamped_properties
@@ -29,9 +22,10 @@ from hudi_core.config.table_config import BACKUP, CREATE_SCHEMA, PROPERTIES, Tab
 from hudi_core.errors import ConfigError, StorageExistsError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.write.key_generator import KeyGenerator
-from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
 from hudi_core.services.create.properties import differences, new_properties
 from hudi_core.services.create.schema import schema_given, schema_like
+from hudi_core.services.indexing.planner import BY_SWITCH
 from hudi_core.storage.base import Storage
 
 _THERE = "the table is there"
@@ -151,15 +145,11 @@ def first_indexes(config: TableConfig, options: Mapping[str, str]) -> tuple[str,
     """
     if not METADATA_ENABLE.read(options):
         return None
-    of_columns = replace(COLUMN_STATS_ENABLE, default=config.version >= 8).read(options)
-    of_partitions = of_columns and config.version >= 8 and bool(config.partition_fields)
-    indexes = {
-        COLUMN_STATS: of_columns,
-        PARTITION_STATS: of_partitions and replace(PARTITION_STATS_ENABLE, default=True).read(options),
-        BLOOM_FILTERS: BLOOM_FILTERS_ENABLE.read(options),
-        RECORD_INDEX: RECORD_INDEX_ENABLE.read(options) or PARTITIONED_RECORD_INDEX_ENABLE.read(options),
-    }
-    return tuple(name for name, is_made in indexes.items() if is_made)
+    by_default = {COLUMN_STATS, PARTITION_STATS} if config.version >= 8 else set()
+    names = {name for key, name in BY_SWITCH if replace(key, default=name in by_default).read(options)}
+    if COLUMN_STATS not in names or config.version < 8 or not config.partition_fields:
+        names.discard(PARTITION_STATS)
+    return tuple(sorted(names))
 
 
 def _first_file(storage: Storage) -> str | None:

@@ -59,7 +59,7 @@ _NO_METADATA_TABLE: Final = (
 )
 
 _IDENTITY: Final = "identity"
-_BY_SWITCH: Final[tuple[tuple[ConfigKey[bool], str], ...]] = (
+BY_SWITCH: Final[tuple[tuple[ConfigKey[bool], str], ...]] = (
     (BLOOM_FILTERS_ENABLE, BLOOM_FILTERS),
     (COLUMN_STATS_ENABLE, COLUMN_STATS),
     (PARTITION_STATS_ENABLE, PARTITION_STATS),
@@ -67,7 +67,7 @@ _BY_SWITCH: Final[tuple[tuple[ConfigKey[bool], str], ...]] = (
     (PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX),
 )
 NONE_NAMED: Final = (
-    f"the options name no index to build: set one of {', '.join(key.name for key, _ in _BY_SWITCH)} to true, or name a "
+    f"the options name no index to build: set one of {', '.join(key.name for key, _ in BY_SWITCH)} to true, or name a "
     f"column by {SECONDARY_COLUMN.name} or {EXPRESSION_COLUMN.name}"
 )
 
@@ -215,7 +215,7 @@ def requested_indexes(
     """Returns the indexes that `options` name, if any. `defined` are the definitions that the table has. Raises
     ConfigError for another definition than one of these, UnsupportedError for an index that the version lacks.
     """
-    names = {name for key, name in _BY_SWITCH if key.read(options)}
+    names = {name for key, name in BY_SWITCH if key.read(options)}
     definitions = {}
     for item in _defined_by(config, defined, options):
         definitions[item.name] = item

@@ -49,12 +49,12 @@ def tag_rows(
     columns say.
     """
     is_delete = work.operation == Operation.DELETE
-    slices = {number: item for number, item in enumerate(plan.slices) if item.base_file}
+    slices: Mapping[int, FileSlice] = {number: item for number, item in enumerate(plan.slices) if item.base_file}
     if plan.buckets is not None or work.operation not in TAGGING:
         slices = {}
     keys = _keys(rows, {item.file_group.partition for item in slices.values()})
     if keys is not None:
-        slices = {**slices_of_keys(context, timeline, slices, keys, plan.logged)}
+        slices = slices_of_keys(context, timeline, slices, keys, plan.logged)
     wanted = _wanted(keys or {}, [item.file_group.partition for item in slices.values()])
     row_bytes = max(_ROW_BYTES, rows.size // max(1, rows.count))
     of_table = 0 if wanted else sum(item.base_file.size for item in slices.values() if item.base_file) // row_bytes
@@ -96,15 +96,15 @@ def _units(
     slices: Mapping[int, FileSlice],
     wanted: Mapping[str, tuple[str, ...]],
 ) -> list[KeysUnit]:
-    given = rows.rows, context.uri, dict(context.storage_options), key_fields(context.config), shards
+    shared = rows.rows, context.uri, dict(context.storage_options), key_fields(context.config), shards
     ordered, is_global = ordering_of(rows.rows) is not None, rows.rows.scope.is_global
     merged = plan.logged.union(at for at, item in slices.items() if ordered or (is_global and item.log_files))
     reader = _reader(context) if merged else ""
     return [
-        *(KeysUnit(*given, number, part=part) for number, part in enumerate(rows.parts)),
+        *(KeysUnit(*shared, number, part=part) for number, part in enumerate(rows.parts)),
         *(
             KeysUnit(
-                *given,
+                *shared,
                 number,
                 file_slice=item,
                 wanted=wanted.get(item.file_group.partition),

@@ -159,9 +159,14 @@ def _row_groups(file: ParquetBaseFile, key_fields: Sequence[str], wanted: pa.Arr
 
 def _may_hold(ranges: ChunkRanges, number: int, ordered: Sequence[bytes]) -> bool:
     low, high = ranges.minimum[number], ranges.maximum[number]
-    if not (low.is_valid and high.is_valid):
+    return any_between(ordered, low.as_py(), high.as_py())
+
+
+def any_between(ordered: Sequence[bytes], low: str | None, high: str | None) -> bool:
+    """Whether one of the keys, in the order of their bytes, may be from `low` to `high`; True where an end is None."""
+    if low is None or high is None:
         return True
-    return bisect_left(ordered, low.as_py().encode()) < bisect_right(ordered, high.as_py().encode())
+    return bisect_left(ordered, low.encode()) < bisect_right(ordered, high.encode())
 
 
 def _source_pieces(rows: pa.Table, shards: int, piece_bytes: int) -> Iterator[tuple[int, bytes, pa.Table]]:

@@ -9,7 +9,6 @@ Slices are only left out: where a key is, its base file says. What is believed o
 from __future__ import annotations
 
 import logging
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -28,6 +27,7 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import RECORD_KEY
 from hudi_core.services.context import TableContext
 from hudi_core.services.source.key_scope import BY_RECORD_INDEX, KeyScope, index_type
+from hudi_core.services.write.tagging.keys import any_between
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
@@ -61,8 +61,8 @@ def slices_of_keys(
     # All keys of their log files are in the base files, which alone count then.
     bases = [replace(slices[number], log_files=()) for number in tested]
     mask = _in_ranges(metadata, bases, wanted) if tested else np.ones(0, np.bool_)
-    left = [at for at in range(len(tested)) if mask[at]]
-    mask[left] = _in_filters(metadata, [bases[at] for at in left], wanted)
+    in_range = [at for at in range(len(tested)) if mask[at]]
+    mask[in_range] = _in_filters(metadata, [bases[at] for at in in_range], wanted)
     kept = {number for number, keeps in zip(tested, mask.tolist(), strict=True) if keeps}
     return {number: item for number, item in slices.items() if number in kept or number in logged}
 
@@ -107,9 +107,7 @@ def _in_ranges(
     ordered = {keys: sorted(key.encode() for key in keys) for keys in {*wanted.values()}}  # one for a global index
     bounds = zip(ranges.minimum.to_pylist(), ranges.maximum.to_pylist(), strict=True)
     for at, (item, (low, high)) in enumerate(zip(bases, bounds, strict=True)):
-        if low is not None and high is not None:
-            keys = ordered[wanted[item.file_group.partition]]
-            mask[at] = bisect_left(keys, low.encode()) < bisect_right(keys, high.encode())
+        mask[at] = any_between(ordered[wanted[item.file_group.partition]], low, high)
     return mask
 
 
