@@ -236,7 +236,7 @@ class WriteJob(RewriteJob[WritePlan]):
         files = NewFiles.of(context, self.instant, schema, most, attempt.requirements)
         policy = MergePolicy.for_table(context.config, context.options)
         # Hudi's row writer, the default of a bulk_insert, takes rows that are marked as deleted for rows.
-        takes_marked = self.operation == Operation.BULK_INSERT and plan.buckets is None
+        takes_marked = self.operation == Operation.BULK_INSERT
         target = UpsertTarget(
             self.operation,
             RowsTarget(uri, options, files, str(uuid4()), None if takes_marked else policy),

@@ -47,8 +47,6 @@ def prove_write(
         group = plan.slices[number].file_group
         log_instant = plan.log_instants[number] if number in routes.appended else None
         answers += 1
-        if log_instant is not None and not result.files and not result.counts.incoming:
-            continue  # all its rows are marked as deleted
         merged.append(_proved(group, result, instant, log_instant, with_statistics=with_statistics))
         due[group.partition] -= result.counts.incoming
     if answers != len(groups):

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -146,7 +145,8 @@ def _write_group(
             only=MarkerType.MERGE,
         )
         stack.enter_context(writer)
-        incoming = _Incoming(target, partition, schema, attempt)
+        marks = target.new.policy if target.operation not in TAGGING else None
+        incoming = _Incoming(target, partition, schema, attempt, marks)
         changes = None
         if target.change_logs is not None:
             # Imported here, as in _append.
@@ -204,23 +204,21 @@ def _append(
 
     storage = open_data_storage(target.new.uri, target.new.storage_options)
     files, partition = target.new.files, item.file_group.partition
-    incoming = _Incoming(target, partition, rows_schema(files.schema, path=_UNIT), attempt, target.routes.positions)
-    pieces = (piece for piece in incoming.batches(batches) if piece.rows.num_rows)
-    first = next(pieces, None)
-    if first is None:
-        return Upserted((), GroupRows(0, 0), dict(incoming.dropped))
+    # Marked rows delete, also where they are inserted: Hudi inserts by a bucket index as it upserts.
+    schema = rows_schema(files.schema, path=_UNIT)
+    incoming = _Incoming(target, partition, schema, attempt, None, target.routes.positions)
     names_slice = target.change_logs is not None
     with LogAppend(
         storage, files, item, instant, attempt, target.policy, by_name=target.by_name, names_slice=names_slice
     ) as log:
-        for rows, deletes, positions in chain([first], pieces):
+        for rows, deletes, positions in incoming.batches(batches):
             if deletes:
                 log.delete(rows.column(RECORD_KEY), positions)
             else:
                 log.write(rows, positions)
         file = log.close()
     counts = GroupRows(0, incoming.count, updated=log.updates, deleted=log.deletes)
-    return Upserted((file,), counts, dict(incoming.dropped))
+    return Upserted((file,), counts)
 
 
 def _merge(
@@ -257,12 +255,19 @@ class _Incoming:
     """The rows that come to a file group, with meta columns of this write."""
 
     def __init__(
-        self, target: UpsertTarget, partition: str, schema: pa.Schema, attempt: TaskAttempt, positions: bool = False
+        self,
+        target: UpsertTarget,
+        partition: str,
+        schema: pa.Schema,
+        attempt: TaskAttempt,
+        marks: MergePolicy | None,
+        positions: bool = False,
     ) -> None:
-        """`positions` says that the rows have them."""
+        """Rows that `marks` takes for deleted are dropped. `positions` says that the rows have them."""
         self.count = 0
         self.dropped: dict[str, int] = {}
         self._target = target
+        self._marks = marks
         self._partition = partition
         self._schema = schema
         self._positions = positions
@@ -270,7 +275,7 @@ class _Incoming:
 
     def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[_Piece]:
         target = self._target
-        is_delete, inserts = target.operation == Operation.DELETE, target.operation not in TAGGING
+        is_delete = target.operation == Operation.DELETE
         columns = target.rows.columns if is_delete else row_columns(target.new)
         sent = piece_schema(columns)
         if self._positions:
@@ -278,8 +283,8 @@ class _Incoming:
         for batch in batches:
             for key, piece in zip(*batch.columns, strict=True):
                 rows = pa.ipc.read_record_batch(piece.as_buffer(), sent)
-                if inserts and target.new.policy is not None:
-                    flags = delete_flags(rows, target.new.policy)
+                if self._marks is not None:
+                    flags = delete_flags(rows, self._marks)
                     self.dropped[self._partition] = self.dropped.get(self._partition, 0) + int(flags.sum())
                     rows = rows.filter(pa.array(~flags))
                 first, self.count = self.count, self.count + rows.num_rows

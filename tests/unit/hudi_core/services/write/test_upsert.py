@@ -189,21 +189,35 @@ def test_rows_that_are_marked_as_deleted(
 
 
 @pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
-def test_marked_rows_that_are_inserted_are_left_out_of_logs(golden: Golden, tmp_path: Path, version: str) -> None:
-    """A file group of which all rows are marked gets no file."""
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
+def test_marked_rows_that_are_inserted_into_logs_delete(
+    golden: Golden, tmp_path: Path, version: str, operation: str
+) -> None:
+    """Also those of a file group of which all rows are marked."""
     table = golden(version, "bucket_index_mor").table
     model, rows = Model.of(table, event_time=version != "6"), own_columns(read_rows(table))
     for there in model.rows.values():
         there[0] = {**there[0], IS_DELETED: None}
-    new = like(rows, *({"id": f"new {number}"} for number in range(12)))
     for number, deleted in enumerate(([True] * 12, [at % 3 == 0 for at in range(12)])):
-        source = marked(new, deleted)
-        model.insert(source)
-        result = write(table, "insert", put_source(source, tmp_path, name=str(number)), BUCKETS)
-        assert result.records == 12 - sum(deleted)
-        assert (result.files_written > 0) is not all(deleted)
+        source = marked(changed(rows.slice(12 * number, 12), ts=lambda ts: ts + 1), deleted)
+        model.upsert(source)
+        write(table, operation, put_source(source, tmp_path, name=str(number)), BUCKETS)
         model.check(table)
         assert_metadata_true(table)
+
+
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
+def test_marked_rows_that_are_bulk_inserted_into_base_files_of_buckets_are_rows(
+    golden: Golden, tmp_path: Path, version: str
+) -> None:
+    table = golden(version, "bucket_index_cow").table
+    model, rows = Model.of(table, event_time=version != "6"), own_columns(read_rows(table))
+    for there in model.rows.values():
+        there[0] = {**there[0], IS_DELETED: None}
+    source = marked(rows.slice(0, 6), [True, False] * 3)
+    model.insert(source, takes_marked=True)
+    write(table, "bulk_insert", put_source(source, tmp_path), BUCKETS)
+    model.check(table)
 
 
 def test_a_partition_of_rows_that_are_marked_as_deleted_is_not_made(golden: Golden, tmp_path: Path) -> None:
