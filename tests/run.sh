@@ -7,6 +7,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 . tests/scratch.sh
+# Else each of some hundred processes compiles all modules that it imports.
+unset PYTHONDONTWRITEBYTECODE
 export COVERAGE_JSON="$scratch/coverage.json"
 
 python -m tests.interop.bundle >/dev/null || exit 1
