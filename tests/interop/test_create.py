@@ -159,6 +159,7 @@ def timed_rows() -> pa.Table:
     return rows.append_column("city", pa.array(["New York", "a/b", "é=%"][row % 3] for row in range(rows.num_rows)))
 
 
+MODELS = "org.apache.hudi.common.model."
 SHAPES: dict[str, dict[str, str | None]] = {
     "without partitions": {f"{WRITE}partitionpath.field": ""},
     "hive style": {f"{WRITE}hive_style_partitioning": "true"},
@@ -173,6 +174,8 @@ SHAPES: dict[str, dict[str, str | None]] = {
     "a complex key of one column": {f"{WRITE}keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator"},
     "without order": {f"{WRITE}precombine.field": None},
     "commit time": {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"},
+    "a payload class of a merge mode": {f"{WRITE}payload.class": f"{MODELS}DefaultHoodieRecordPayload"},
+    "a payload class that fills": {f"{WRITE}payload.class": f"{MODELS}PartialUpdateAvroPayload"},
     "without meta columns": {"hoodie.populate.meta.fields": "false"},
     "dropped partition columns": {
         f"{WRITE}drop.partition.columns": "true",

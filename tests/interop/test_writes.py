@@ -45,10 +45,12 @@ pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 TABLES = [(version, name) for version, name, info in golden_tables() if not is_mor(info)]
 NOT_JUDGED = {"int_key", "no_ordering_field"}
 """Tables whose keys and order given_rows does not make."""
+FAILS = {("8", "no_meta_fields_mor")}
+"""1.0.2 fails to read the table, before and behind a write."""
 ON_READ = [
     (version, name)
     for version, name, info in golden_tables()
-    if is_mor(info) and (version, name) not in NOT_READ and name not in NOT_JUDGED
+    if is_mor(info) and (version, name) not in NOT_READ | FAILS and name not in NOT_JUDGED
 ]
 CASES = [(*table, operation) for table in (*TABLES, *ON_READ) for operation in OPERATIONS]
 CORE = [
@@ -60,8 +62,7 @@ REFUSED = [("mor_hfile_log", operation) for operation in TAGGING]
 NOT_MERGED = {
     *((version, "types_3level_lists_cow", how) for version in JUDGES for how in ("upsert", "insert", "delete")),
     *((version, "types_cow", how) for version in ("6", "8") for how in ("upsert", "insert")),
-    *(("9", "types_3level_lists_mor", how) for how in ("upsert", "insert")),
-    *(("6", "types_3level_lists_mor", how) for how in ("upsert", "insert")),
+    *((version, "types_3level_lists_mor", how) for version in JUDGES for how in ("upsert", "insert")),
     *((version, "complex_keygen_nonpart_mor", "bulk_insert") for version in JUDGES),
 }
 """Real Hudi fails to merge into base files that it wrote with all types, and to write by its row writer."""

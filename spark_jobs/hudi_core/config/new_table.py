@@ -22,6 +22,21 @@ VERSIONS: Final = tuple(version.number for version in SUPPORTED)
 EVENT_TIME: Final = "EVENT_TIME_ORDERING"
 COMMIT_TIME: Final = "COMMIT_TIME_ORDERING"
 MERGE_MODES: Final = (EVENT_TIME, COMMIT_TIME)
+CUSTOM: Final = "CUSTOM"
+_MODELS: Final = "org.apache.hudi.common.model."
+DEFAULT_PAYLOAD: Final = f"{_MODELS}DefaultHoodieRecordPayload"
+LATEST_PAYLOAD: Final = f"{_MODELS}OverwriteWithLatestAvroPayload"
+_PAYLOADS: Final = {
+    DEFAULT_PAYLOAD: EVENT_TIME,
+    LATEST_PAYLOAD: COMMIT_TIME,
+    f"{_MODELS}EventTimeAvroPayload": EVENT_TIME,
+    f"{_MODELS}PartialUpdateAvroPayload": EVENT_TIME,
+    f"{_MODELS}OverwriteNonDefaultsWithLatestAvroPayload": COMMIT_TIME,
+    f"{_MODELS}AWSDmsAvroPayload": COMMIT_TIME,
+}
+"""The payload classes that a new table may have, with the merge modes that version 9 records for them
+(HoodieTableConfig.inferMergingConfigsForV9TableCreation).
+"""
 KEY_GENERATORS: Final = {
     "SIMPLE": "SimpleKeyGenerator",
     "COMPLEX": "ComplexKeyGenerator",
@@ -34,8 +49,7 @@ _PACKAGE: Final = "org.apache.hudi.keygen."
 _PARTITION_TYPES: Final = ("SIMPLE", "TIMESTAMP")
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f/\\]{1,255}")
 _WRITE: Final = "hoodie.datasource.write."
-_PAYLOADS: Final = (f"{_WRITE}payload.class", "hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class")
-"""A payload class would say how rows are merged, beside the merge mode."""
+_PAYLOAD_OPTIONS: Final = (f"{_WRITE}payload.class", "hoodie.compaction.payload.class")
 TABLE_NAMES: Final = ("hoodie.table.name", f"{_WRITE}table.name")
 """Options that name a table. A writer needs one to make it."""
 OF_A_TABLE: Final = (
@@ -123,6 +137,7 @@ class NewTable:
         "hoodie.write.record.merge.mode",
         "hoodie.record.merge.mode",
     )
+    payload: str = _told_by("", str, "give a class", *_PAYLOAD_OPTIONS)
     hive_style: bool = _told_by(False, boolean, "give true or false", f"{_WRITE}hive_style_partitioning")
     key_generator: str = _told_by(
         "",
@@ -138,7 +153,7 @@ class NewTable:
     def of(given: Mapping[str, Any], options: Mapping[str, str]) -> NewTable:
         """Returns the table by the fields `given`, and by `options` where these are empty. Raises ConfigError for a
         field that means nothing, one that an option contradicts, and those that do not fit each other;
-        UnsupportedError for a payload class.
+        UnsupportedError for another payload class.
         """
         _check_options(options)
         told = {item.name: _value(item.name, given, item.metadata[_KEY], options) for item in fields(NewTable)}
@@ -171,6 +186,13 @@ class NewTable:
     def is_merge_on_read(self) -> bool:
         return self.table_type == MERGE_ON_READ
 
+    @property
+    def payload_mode(self) -> str:
+        """The merge mode of the payload class; empty without one. Version 8 has modes of two classes alone."""
+        if self.table_version == 8 and self.payload not in ("", DEFAULT_PAYLOAD, LATEST_PAYLOAD):
+            return CUSTOM
+        return _PAYLOADS.get(self.payload, "")
+
     def _check(self) -> None:
         if _NAME.fullmatch(self.table_name) is None or self.table_name != self.table_name.strip():
             raise ConfigError(
@@ -201,8 +223,13 @@ class NewTable:
                 f"a table of version {self.table_version} has one ordering column, not {', '.join(self.ordering)}",
                 remedy="name one of them, or make a table of version 9",
             )
-        if self.merge_mode == EVENT_TIME and not self.ordering:
-            raise ConfigError(f"{EVENT_TIME} needs an ordering column", remedy="name it in `ordering`")
+        if self.payload and self.merge_mode not in ("", self.payload_mode):
+            raise ConfigError(
+                f"the payload class {self.payload} has not the merge mode {self.merge_mode}",
+                remedy="leave one of them out",
+            )
+        if EVENT_TIME in (self.merge_mode, _PAYLOADS.get(self.payload)) and not self.ordering:
+            raise ConfigError(f"{self.payload or EVENT_TIME} needs an ordering column", remedy="name it in `ordering`")
 
     def _check_key_generator(self) -> None:
         kind, columns = self.key_generator, self.partition_by
@@ -263,9 +290,12 @@ def _text(given: Any) -> str:
 
 def _check_options(options: Mapping[str, str]) -> None:
     known = {name for item in fields(NewTable) for key in [item.metadata[_KEY]] for name in (key.name, *key.aliases)}
-    for name in options:
-        if name in _PAYLOADS:
-            raise UnsupportedError(f"a table with the option {name}", remedy="give a merge mode, or create it by Hudi")
+    for name, text in options.items():
+        if name in _PAYLOAD_OPTIONS and text.strip() and text.strip() not in _PAYLOADS:
+            raise UnsupportedError(
+                f"a table with {name}={text}",
+                remedy=f"create it by Hudi; the payload classes of new tables are {', '.join(_PAYLOADS)}",
+            )
         if name.startswith("hoodie.table.") and name not in known and name not in OF_A_TABLE:
             raise ConfigError(
                 f"{name} is no option of a new table",

@@ -72,4 +72,4 @@ class CreateRequest(Request):
         return Creation(storage, self._table(), self.options, storage_options or {}, self.schema, self.like)
 
     def _table(self) -> NewTable:
-        return NewTable.of({item.name: getattr(self, item.name) for item in fields(NewTable)}, self.options)
+        return NewTable.of({item.name: getattr(self, item.name) for item in fields(self)}, self.options)

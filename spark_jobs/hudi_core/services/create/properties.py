@@ -13,7 +13,16 @@ from typing import Any, Final
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, parse_schema
 from hudi_core.config.keys import ConfigKey, flag, optional
-from hudi_core.config.new_table import COMMIT_TIME, EVENT_TIME, NewTable, key_generator_class, key_generator_type
+from hudi_core.config.new_table import (
+    COMMIT_TIME,
+    CUSTOM,
+    DEFAULT_PAYLOAD,
+    EVENT_TIME,
+    LATEST_PAYLOAD,
+    NewTable,
+    key_generator_class,
+    key_generator_type,
+)
 from hudi_core.config.rows_config import (
     TIME_DELIMITER,
     TIME_INPUT,
@@ -52,10 +61,14 @@ from hudi_core.config.versions import V6, V8, V9, TableVersion
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.table_policy import (
     COMMIT_TIME_STRATEGY,
+    DELETE_FIELD_KEY,
+    DELETE_MARKER_KEY,
     EVENT_TIME_STRATEGY,
     MERGE_MODE_KEY,
     ORDERING_FIELDS_KEY,
     PARTIAL_UPDATE_KEY,
+    PAYLOAD_STRATEGY,
+    PROPERTY_PREFIX,
     STRATEGY_KEY,
     STRATEGY_KEY_0_15,
     Payload,
@@ -76,8 +89,22 @@ _TIMES: Final = (
     *(TIME_TYPE, TIME_UNIT, TIME_INPUT, TIME_DELIMITER, TIME_OUTPUT, TIME_ZONE, TIME_INPUT_ZONE, TIME_OUTPUT_ZONE),
 )
 """The settings of times in partition paths."""
-_PAYLOADS: Final = {EVENT_TIME: Payload.DEFAULT.value, COMMIT_TIME: Payload.LATEST.value}
-_STRATEGIES: Final = {EVENT_TIME: EVENT_TIME_STRATEGY, COMMIT_TIME: COMMIT_TIME_STRATEGY}
+_PAYLOADS: Final = {EVENT_TIME: DEFAULT_PAYLOAD, COMMIT_TIME: LATEST_PAYLOAD}
+_STRATEGIES: Final = {
+    EVENT_TIME: EVENT_TIME_STRATEGY,
+    COMMIT_TIME: COMMIT_TIME_STRATEGY,
+    CUSTOM: PAYLOAD_STRATEGY,
+}
+_FILLS: Final = {PARTIAL_UPDATE_KEY: "IGNORE_DEFAULTS"}
+_OF_PAYLOAD: Final[Mapping[str, Mapping[str, str]]] = {
+    Payload.PARTIAL_UPDATE.value: _FILLS,
+    Payload.NON_DEFAULTS.value: _FILLS,
+    Payload.AWS_DMS.value: {
+        f"{PROPERTY_PREFIX}{DELETE_FIELD_KEY}": "Op",
+        f"{PROPERTY_PREFIX}{DELETE_MARKER_KEY}": "D",
+    },
+}
+"""What version 9 records beside the merge mode of a payload class."""
 
 
 def new_properties(table: NewTable, options: Mapping[str, str], schema: AvroSchema) -> dict[str, str]:
@@ -138,11 +165,15 @@ def _merging(table: NewTable, version: TableVersion) -> dict[str, str]:
     row where no payload class is given.
     """
     if version is V6:
-        payload = {PAYLOAD.name: _PAYLOADS[table.merge_mode or COMMIT_TIME], STRATEGY_KEY_0_15: EVENT_TIME_STRATEGY}
-        return payload if table.is_merge_on_read or table.merge_mode == EVENT_TIME else {}
-    mode = table.merge_mode or (EVENT_TIME if table.ordering else COMMIT_TIME)
-    older = {STRATEGY_KEY: _STRATEGIES[mode], PAYLOAD.name: _PAYLOADS[mode]} if version is V8 else {}
-    return {MERGE_MODE_KEY: mode, **older}
+        payload = table.payload or _PAYLOADS[table.merge_mode or COMMIT_TIME]
+        recorded = {PAYLOAD.name: payload, STRATEGY_KEY_0_15: EVENT_TIME_STRATEGY}
+        return recorded if table.is_merge_on_read or table.merge_mode == EVENT_TIME else {}
+    mode = table.payload_mode or table.merge_mode or (EVENT_TIME if table.ordering else COMMIT_TIME)
+    if version is V8:
+        payload = table.payload or _PAYLOADS[mode]
+        return {MERGE_MODE_KEY: mode, STRATEGY_KEY: _STRATEGIES[mode], PAYLOAD.name: payload}
+    legacy = {_LEGACY_PAYLOAD: table.payload, **_OF_PAYLOAD.get(table.payload, {})} if table.payload else {}
+    return {MERGE_MODE_KEY: mode, **legacy}
 
 
 def _key_generator(table: NewTable, version: TableVersion, options: Mapping[str, str]) -> dict[str, str]:

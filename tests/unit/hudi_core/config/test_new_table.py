@@ -150,7 +150,20 @@ def test_version_9_has_several_ordering_columns() -> None:
     assert NewTable.of({**LEAST, "table_version": 9, "ordering": ("ts", "seq")}, {}).ordering == ("ts", "seq")
 
 
+PAYLOAD = "org.apache.hudi.common.model."
+
+
 @pytest.mark.parametrize("name", [f"{WRITE}payload.class", "hoodie.compaction.payload.class"])
-def test_a_payload_class_is_refused(name: str) -> None:
-    with pytest.raises(UnsupportedError, match=name):
-        NewTable.of(LEAST, {name: "org.apache.hudi.common.model.EventTimeAvroPayload"})
+def test_a_payload_class_says_how_rows_are_merged(name: str) -> None:
+    ordered = {**LEAST, "ordering": ("ts",)}
+    partial = {name: f"{PAYLOAD}PartialUpdateAvroPayload"}
+    modes = {version: NewTable.of({**ordered, "table_version": version}, partial).payload_mode for version in (8, 9)}
+    assert modes == {8: "CUSTOM", 9: "EVENT_TIME_ORDERING"}
+    assert NewTable.of(LEAST, {name: f"{PAYLOAD}OverwriteWithLatestAvroPayload"}).payload_mode == "COMMIT_TIME_ORDERING"
+    for payload in (f"{PAYLOAD}debezium.PostgresDebeziumAvroPayload", "com.acme.Payload"):
+        with pytest.raises(UnsupportedError, match=name):
+            NewTable.of(ordered, {name: payload})
+    with pytest.raises(ConfigError, match="has not the merge mode COMMIT_TIME_ORDERING"):
+        NewTable.of({**ordered, "merge_mode": "COMMIT_TIME_ORDERING"}, partial)
+    with pytest.raises(ConfigError, match="ordering column"):
+        NewTable.of(LEAST, partial)

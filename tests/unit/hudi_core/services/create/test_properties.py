@@ -43,16 +43,12 @@ def by_options(options: dict[str, str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_they_are_those_of_every_golden_table(version: str) -> None:
-    """Of those that Spark's data source made. A payload class is refused, and Spark SQL records a database."""
+    """Of those that Spark's data source made. Spark SQL records a database."""
     compared = 0
     for name in golden_cases(version):
         theirs = stored(version, name)
         options = options_of(version, name)
         if "hoodie.table.name" not in options or theirs.get("hoodie.database.name") == "default":
-            continue
-        if any(option.endswith("payload.class") for option in options):
-            with pytest.raises(UnsupportedError, match=r"payload\.class"):
-                by_options(options)
             continue
         ours = by_options(options)
         schema = {CREATE_SCHEMA: json.dumps(SCHEMA, separators=(",", ":"))}
