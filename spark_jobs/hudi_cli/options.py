@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import wraps
 from getpass import getuser
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -14,6 +13,7 @@ import click
 from hudi_core.config.engine_config import ENGINES
 from hudi_core.config.rows_config import PLAN_MAX_BYTES
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.secrets import merge_storage_options
 from hudi_core.verbs.request import METADATA_MODES, Request
 

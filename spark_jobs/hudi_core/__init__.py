@@ -4,6 +4,7 @@
 - ``table``: one open table as a caller sees it: open, read, list, plan, run; with which options a request runs.
 - ``errors``: every error, its exit code and its usual remedy; what messages mask, escape and shorten; whether another
   attempt may succeed; when a wait is logged.
+- ``frozen``: how the dataclasses are made that never change.
 
 The folders, by layer; a module imports only from layers below its own:
 

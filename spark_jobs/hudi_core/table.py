@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from hudi_core.config.options import check_options, warn_of_misspelt
 from hudi_core.config.rows_config import ALLOW_CORRUPT, WriteConfig
 from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.model.size_limits import limit_options
 from hudi_core.query.request import MetadataMode, Query, ReadRequest
 from hudi_core.request.results import Progress, Result

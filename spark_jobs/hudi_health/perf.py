@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from statistics import median
@@ -30,6 +30,7 @@ from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.read.slice_reader import SliceReader
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,

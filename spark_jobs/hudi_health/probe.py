@@ -13,10 +13,11 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
 
 from hudi_core.errors import ConfigError, HudiError, StorageConflictError, StorageExistsError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage, local_path
 

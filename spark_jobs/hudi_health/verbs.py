@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import Result
 from hudi_core.verbs.request import Request, Work
 

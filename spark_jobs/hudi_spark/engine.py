@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -19,6 +19,7 @@ import pyarrow as pa
 from hudi_core.engine.protocol import Consume, Json, Produce, UnitTask, in_units, pack_units, result_type
 from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ExecutionError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
 from hudi_core.request.results import error_from_json
 from hudi_core.services.source.schema import check_names

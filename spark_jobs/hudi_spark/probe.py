@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from hudi_core.codec.gzip import GzipLibrary, chosen_library
 from hudi_core.config.engine_config import NEEDED_MODULES, OPTIONAL_MODULES
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_spark.failure import REMEDY_WHEEL, SPARK_FAILURES, translate
 from hudi_spark.tasks import Batches
 

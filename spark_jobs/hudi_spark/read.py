@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from hudi_core.engine.protocol import PackedUnits, pack_units
 from hudi_core.errors import HudiError
+from hudi_core.frozen import dataclass
 from hudi_core.query.read_plan import read_split
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_spark.tasks import TaskFailure, numbers_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final, cast
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_spark.tasks import attempt_of
 

@@ -18,7 +18,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -34,6 +33,7 @@ from hudi_core.engine.hidden_pandas import hide_pandas
 from hudi_core.engine.protocol import Consume, PackedUnits, Produce, TaskAttempt, UnitTask
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ExecutionError, HudiError, is_transient
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import error_from_json, error_to_json
 
 if TYPE_CHECKING:

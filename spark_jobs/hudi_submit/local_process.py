@@ -13,12 +13,12 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import IO, Any
 
 from hudi_core.config.engine_config import NEEDED_MODULES, Mode
 from hudi_core.errors import EXIT_FAILED, ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import JobResult
 from hudi_core.request.texts import parse_object
 from hudi_core.verbs.batch import BatchRequest, JobRequest, parse_job

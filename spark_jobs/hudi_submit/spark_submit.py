@@ -9,11 +9,12 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.java import spark_environment
 from hudi_core.request.secrets import is_secret_key, refuse_secrets
 from hudi_core.verbs.batch import BatchRequest, JobRequest, requests_of

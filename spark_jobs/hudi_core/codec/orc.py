@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from hudi_core.codec.binary import Reader, read_fields
 from hudi_core.codec.columns import leaf_types, unsliced, with_children
 from hudi_core.codec.parquet.file import arrow_errors
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.size_limits import NO_OPTIONS, Limit, SizeLimits
 
 _UTC = frozenset({"", "UTC", "GMT", "Z", "Etc/UTC"})

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from hudi_core.config.keys import ConfigKey, flag, keys_in, number, one_of, optional, read_fields, whole_number
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 
 _PACKAGE = "org.apache.hudi.client.transaction."
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from hudi_core.config.keys import MAX_INT, keys_in, number, read_fields
+from hudi_core.frozen import dataclass
 
 SPARK: Final = "spark"
 ENGINES: Final = (SPARK, "auto", "local")

@@ -9,13 +9,13 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from importlib.resources import files
 from typing import Any, Generic, TypeVar, cast
 
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 
 T_co = TypeVar("T_co", covariant=True)
 C = TypeVar("C")

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, Final
 
 from hudi_core.config.keys import ConfigKey, boolean, name_list, one_of, whole_number
 from hudi_core.config.table_config import COPY_ON_WRITE, MERGE_ON_READ
 from hudi_core.config.versions import SUPPORTED
 from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.frozen import dataclass
 
 _KEY: Final = "key"
 

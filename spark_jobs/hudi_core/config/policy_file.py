@@ -25,7 +25,7 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
@@ -34,6 +34,7 @@ import yaml
 
 from hudi_core.config.options import check_options, warn_of_misspelt
 from hudi_core.errors import ConfigError, HudiError
+from hudi_core.frozen import dataclass
 from hudi_core.request.policy import MAX_MINUTES, PLAN_MAX_BYTES, Policy, QuietHours, ServicePolicy
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 from hudi_core.request.services import Conditions, check_service

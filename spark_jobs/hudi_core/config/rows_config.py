@@ -5,7 +5,6 @@ the size of plans. filegroup/merge/payload_store.py writes rows beyond the memor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.keys import (
@@ -21,6 +20,7 @@ from hudi_core.config.keys import (
     real_number,
     whole_number,
 )
+from hudi_core.frozen import dataclass
 
 _MAX = 2**53
 _MOST_SORTED = 512 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_core.config.keys import MAX_INT, ConfigKey, flag, names, number, one_of, optional, read_fields
 from hudi_core.config.properties import parse_properties, stamped_properties
@@ -21,6 +21,7 @@ from hudi_core.errors import (
     StorageNotFoundError,
     UnsupportedError,
 )
+from hudi_core.frozen import dataclass
 from hudi_core.model.partition import check_file_name, join
 from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import once

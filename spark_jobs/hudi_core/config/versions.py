@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hudi_core.errors import UnsupportedVersionError
+from hudi_core.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from hudi_core.engine.serializer import field_names, fields_from_text, fields_to_text
+from hudi_core.frozen import dataclass
 
 Json = dict[str, Any]
 U = TypeVar("U")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import EQ, GE, GT, LE, LT, NE, SAME, Operand
+from hudi_core.frozen import dataclass
 
 DIFFERENT: Final = "<!>"
 """The negation of <=>: not equal, and not both null."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 from hudi_core.errors import ConfigError
 from hudi_core.expr.tree import Call, Column, Literal, Operand
 from hudi_core.expr.wall_time import WallTime
+from hudi_core.frozen import dataclass
 
 Compute: TypeAlias = Callable[[pa.Array, Sequence[Literal], str], pa.Array]
 """Takes an array, the literals after it and the zone of local time. The result has the array's length and nulls."""

@@ -10,7 +10,6 @@ import datetime as dt
 import decimal
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow as pa
 from hudi_core.errors import ConfigError
 from hudi_core.expr.tree import EQ, GE, GT, LE, LT, NE, Literal
 from hudi_core.expr.wall_time import parse_date, parse_timestamp, zone_of
+from hudi_core.frozen import dataclass
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _MICROS: Final = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}

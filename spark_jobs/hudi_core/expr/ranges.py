@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any as Anything
 from typing import Final, TypeAlias
 
@@ -34,6 +34,7 @@ from hudi_core.expr.bound import (
     compare,
 )
 from hudi_core.expr.tree import EQ, GE, LE, LT, NE, Operand
+from hudi_core.frozen import dataclass
 
 Mask: TypeAlias = NDArray[np.bool_]
 _FEW_VALUES: Final = 16

@@ -10,10 +10,10 @@ import datetime as dt
 import decimal
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 
 Value: TypeAlias = bool | int | decimal.Decimal | float | str | bytes | dt.date | dt.datetime | None
 

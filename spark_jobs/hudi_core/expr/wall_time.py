@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.texts import region
 
 _DAY: Final = 86_400

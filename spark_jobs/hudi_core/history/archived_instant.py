@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.codec.avro.container import is_container
 from hudi_core.errors import CorruptFileError
+from hudi_core.frozen import dataclass
 from hudi_core.timeline.actions.commit import decode_commit, encode_commit_avro
 from hudi_core.timeline.actions.content import decode_any, member
 from hudi_core.timeline.actions.write_stats import LOG_COUNTS, WRITE_COUNTS

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -24,6 +23,7 @@ from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.config.services.retention_config import ArchiveConfig
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import CorruptFileError, FormatError, StorageExistsError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, StateFile, archived_entry, key_of
 from hudi_core.history.log_archive import MERGE_PLAN, LogArchive, archive_files, check_whole
 from hudi_core.history.lsm_writer import LsmWriter

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 
 from hudi_core.config.services.retention_config import ArchiveConfig
 from hudi_core.errors import CorruptFileError, StorageExistsError
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, key_of, lsm_metadata, lsm_plan
 from hudi_core.history.lsm import (
     ACTION,

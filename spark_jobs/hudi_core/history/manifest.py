@@ -15,10 +15,10 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.errors import ConflictError, CorruptFileError, StorageExistsError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.actions.content import dump, load_object

@@ -6,7 +6,6 @@ result of its key.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from hudi_core.expr.ranges import ColumnRange, may_match
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.base_file import RowChoice
 from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.frozen import dataclass
 from hudi_core.index.row_group_skipping import (
     column_range,
     columns_not_in_files,

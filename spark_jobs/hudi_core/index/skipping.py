@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -29,6 +29,7 @@ from hudi_core.expr.functions import FUNCTIONS
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Call, Column, Literal, Operand
 from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.frozen import dataclass
 from hudi_core.index.key_lookups import equal_texts, groups_of_keys, groups_of_values, key_candidates
 from hudi_core.index.page_skipping import row_choice
 from hudi_core.index.row_group_skipping import (

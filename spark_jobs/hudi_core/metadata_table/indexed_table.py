@@ -6,7 +6,7 @@ names these columns, else options and schema do (HoodieTableMetadataUtil.getColu
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from hudi_core.config.table_config import TableConfig, update_properties
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.filegroup.read.base_file import History
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
     COLUMN_STATS,

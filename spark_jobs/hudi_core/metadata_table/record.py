@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from importlib import resources
@@ -19,6 +18,7 @@ from hudi_core.codec.avro.schema import add_meta_fields, without_fields
 from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.config.versions import V6, V8, TableVersion
 from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import META_FIELDS
 
 ALL_PARTITIONS = "__all_partitions__"

@@ -5,9 +5,9 @@ the index's file groups. Its tasks stage log blocks (write.staged_logs), which t
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.target import initialize_groups
 from hudi_core.metadata_table.partition_type import RECORD_INDEX, moves_rows

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import StorageNotFoundError, TimelineError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import (
     ROOT,

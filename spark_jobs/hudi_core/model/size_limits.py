@@ -7,11 +7,12 @@ taken for it. The defaults are far above what Hudi writes (docs/use/security.md)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final, NamedTuple
 
 from hudi_core.errors import ConfigError, SizeLimitError
+from hudi_core.frozen import dataclass
 
 PREFIX: Final = "airflow_hudi.limit."
 MAX_BYTES: Final = 2**53

@@ -9,7 +9,7 @@ Hudi requires `hoodie.table.cdc.enabled`; this engine does not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Final
 
@@ -18,6 +18,7 @@ from hudi_core.engine.serializer import to_text
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.read_spec import of_predicate, select_columns
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived import CompletionTimes
 from hudi_core.model.names import BaseFileName, FileGroupId, LogFileName, parse_data_file, parse_log_file
 from hudi_core.model.partition import check_relative_path, join

@@ -9,7 +9,6 @@ and the keys and sequence numbers of the slice. Rows of images that are all new 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -25,6 +24,7 @@ from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.read.read_spec import ReaderSpec, of_commit_times
 from hudi_core.filegroup.read.slice_reader import SliceReader, warn_of_corrupt
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.query.json_text import AVRO, COMPACT, json_rows

@@ -8,12 +8,12 @@ Works like IncrementalQueryAnalyzer of 1.x and findInstantsInRange of 0.15. Inst
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from hudi_core.config.rows_config import HOLLOW_COMMITS, SKIP_CLUSTERING, SKIP_COMPACTION
 from hudi_core.errors import ConfigError, CorruptFileError, TimelineError
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived import begin_of_writes
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_partition

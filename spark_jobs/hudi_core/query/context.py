@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.rows_config import READ_ZONE
@@ -12,6 +12,7 @@ from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.errors import MetadataUnavailableError
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
 from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived import ArchivedTimeline, load_history
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.metadata_table import MetadataTable

@@ -12,7 +12,6 @@ import base64
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow_conform import java_text
 from hudi_core.errors import UnsupportedError
+from hudi_core.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

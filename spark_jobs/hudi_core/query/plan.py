@@ -10,11 +10,11 @@ archived cleans, and of one that is at work, or has died at it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from hudi_core.config.services.retention_config import KEEP_LATEST_BY_HOURS
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.cdc_plan import plan_cdc

@@ -10,7 +10,7 @@ a key that was overwritten is in both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -24,6 +24,7 @@ from hudi_core.expr.tree import Expr
 from hudi_core.filegroup.read.base_file import RowChoice
 from hudi_core.filegroup.read.read_spec import ReaderSpec, of_predicate
 from hudi_core.filegroup.read.slice_reader import SliceReader, warn_of_corrupt
+from hudi_core.frozen import dataclass
 from hudi_core.index.page_skipping import row_choice
 from hudi_core.model.names import COMMIT_TIME, IS_DELETED
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, ChangeReader

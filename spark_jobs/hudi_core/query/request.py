@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 
 Query = Literal["snapshot", "read_optimized", "incremental", "cdc"]
 MetadataMode = Literal["auto", "on", "off"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.query.context import ReadContext
 from hudi_core.timeline.active import ActiveTimeline

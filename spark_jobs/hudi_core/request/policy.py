@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from hudi_core.frozen import dataclass
 from hudi_core.request.services import SERVICES, Conditions
 from hudi_core.request.texts import region
 

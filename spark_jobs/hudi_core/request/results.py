@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sized
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final, TypeAlias, TypeGuard
 
 from hudi_core import errors
 from hudi_core.errors import EXIT_FAILED, ConfigError, ExecutionError, HudiError
+from hudi_core.frozen import dataclass
 from hudi_core.request.texts import read_fields
 
 REQUEST_VERSION: Final = 1

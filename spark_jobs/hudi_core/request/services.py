@@ -6,10 +6,10 @@ services/restore/verb.py says so of a restore. Needs only the standard library: 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.request.texts import bytes_of, one_of, ratio_of, seconds_of, whole_number_of
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from hudi_core import VERSION
@@ -11,6 +11,7 @@ from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.concurrency_config import CLOCK_SKEW_MS, HeartbeatConfig
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import Engine
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import Workers

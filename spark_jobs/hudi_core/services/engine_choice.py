@@ -7,12 +7,12 @@ The choice does not change what is written: an engine runs units, and the servic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.engine_config import LOCAL_MAX_BYTES, LOCAL_MAX_UNITS, LOCAL_MEMORY, EngineConfig, Extent
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.local import LocalEngine
+from hudi_core.frozen import dataclass
 
 PROCESS_BYTES: Final = 128 << 20
 """Plans of this many bytes or more run in processes, whose start takes a second (docs/internals/benchmarks.md)."""

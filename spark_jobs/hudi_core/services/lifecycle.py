@@ -17,13 +17,14 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import CLAIMS
 from hudi_core.request.results import InstantResult
 from hudi_core.services.context import TableContext

@@ -5,7 +5,7 @@ form of a policy is in config/policy_file.py; quiet hours and the order of servi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Final
 
@@ -27,6 +27,7 @@ from hudi_core.config.services.compaction_config import (
 from hudi_core.config.services.retention_config import CLEAN_TRIGGER_COMMITS
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError, OrphanFilesError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.request.policy import Policy, ServicePolicy
 from hudi_core.request.services import Conditions

@@ -7,13 +7,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Final
 
 from hudi_core.config.options import planned_before
 from hudi_core.engine.protocol import Engine, Json
 from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import InstantResult, Progress, Result
 from hudi_core.request.services import nothing_pending
 from hudi_core.services.context import TableContext

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Final
 
 from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.engine.protocol import Engine, Json
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import InstantResult, Result
 from hudi_core.request.services import check_service
 from hudi_core.services.context import TableContext

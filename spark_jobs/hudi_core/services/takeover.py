@@ -5,11 +5,12 @@ instant of a dead owner, so that its next run starts at once from the requested 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.filegroup.write.markers import list_markers
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId
 from hudi_core.request.services import SERVICES, service_of_action
 from hudi_core.services.context import TableContext

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError, StorageNotFoundError, TimelineError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.model.names import ClaimFolder, LogFileName, parse_data_file

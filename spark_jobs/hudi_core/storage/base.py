@@ -11,10 +11,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar, Final, Protocol, cast
 
 from hudi_core.errors import StorageNotFoundError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.size_limits import SizeLimits
 from hudi_core.storage.failures import GuardedInput, check_file_path, translated
 

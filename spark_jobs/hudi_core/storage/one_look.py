@@ -12,10 +12,11 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from hudi_core.errors import StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.recorded_changes import RecordingStorage
 

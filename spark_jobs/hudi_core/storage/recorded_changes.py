@@ -10,10 +10,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import BinaryIO, Final
 
 from hudi_core.errors import EXIT_BAD_INPUT, HudiError
+from hudi_core.frozen import dataclass
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 
 _PASSING: Final = (".hoodie/.airflow_hudi/", ".hoodie/.heartbeat/", ".hoodie/lock")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import Enum
 from typing import Final
+
+from hudi_core.frozen import dataclass
 
 
 class State(Enum):

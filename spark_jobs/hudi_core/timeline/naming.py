@@ -15,11 +15,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
 from hudi_core.errors import TimelineError, UnsupportedVersionError
+from hudi_core.frozen import dataclass
 from hudi_core.timeline.instant import KNOWN_ACTIONS, STATES, Action, Instant, State, completed_action
 from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.timeline import Timeline

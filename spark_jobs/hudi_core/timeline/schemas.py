@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.codec.avro.resolve import resolve
 from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.frozen import dataclass
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
 from hudi_core.timeline.actions.content import load_object, member

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.concurrency_config import MAX_SILENCE_MS
 from hudi_core.errors import ConflictError, StorageExistsError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import CLAIMS, CLOCKS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.transaction.heartbeat_thread import sign_age, storage_time

@@ -17,9 +17,9 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hudi_core.errors import ConflictError, StorageExistsError, TimelineError
+from hudi_core.frozen import dataclass
 from hudi_core.storage.base import LATE_SECONDS
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State

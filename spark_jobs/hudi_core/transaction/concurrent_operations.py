@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
 from hudi_core.config.concurrency_config import Strategy
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER, Marker, list_markers
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, commit_of

@@ -9,11 +9,12 @@ as text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hudi_core.config.concurrency_config import Strategy
 from hudi_core.errors import ConflictError, FormatError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.commit import Operation as OperationType
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State

@@ -10,11 +10,12 @@ import socket
 import threading
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hudi_core.errors import CorruptFileError
+from hudi_core.frozen import dataclass
 
 _DEAD_STATES = frozenset("ZXx")
 _held: set[str] = set()

@@ -18,12 +18,13 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import Final
 
 from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY, SILENT_MINUTES, HeartbeatConfig
 from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError, TimelineError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import CLOCKS, HUDI_HEARTBEATS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.replacecommit import requested_extra

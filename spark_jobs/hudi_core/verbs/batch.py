@@ -10,10 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, asdict
 from typing import Any, ClassVar, Final, TypeAlias
 
 from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError
+from hudi_core.frozen import dataclass
 from hudi_core.request.policy import Policy
 from hudi_core.request.results import REQUEST_VERSION, BatchItem, BatchResult, JobResult, Result
 from hudi_core.request.texts import parse_object

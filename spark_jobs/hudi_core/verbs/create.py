@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from hudi_core.config.new_table import NewTable
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import Result
 from hudi_core.request.secrets import refuse_secret_address
 from hudi_core.verbs.request import WHAT, Request, Work

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import Result
 from hudi_core.verbs.request import WHAT, InstantRequest, OptionalInstantRequest, Work
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.metadata_config import STATISTICS_COLUMNS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import Result
 from hudi_core.verbs.request import WHAT, Request, Work
 

@@ -10,12 +10,13 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, asdict, dataclass, field, fields
+from dataclasses import KW_ONLY, asdict, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import REQUEST_VERSION, Progress, Result
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 from hudi_core.request.texts import parse_object, read_fields

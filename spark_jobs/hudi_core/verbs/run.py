@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
 from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.errors import ConfigError, HudiError, OrphanFilesError
+from hudi_core.frozen import dataclass
 from hudi_core.request.policy import MAX_MINUTES
 from hudi_core.request.results import Result
 from hudi_core.request.services import SERVICES, Conditions

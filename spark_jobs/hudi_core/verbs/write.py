@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.new_table import TABLE_NAMES, NewTable
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import Result
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 from hudi_core.verbs.metadata import MetadataCreateRequest

@@ -9,11 +9,12 @@ file groups. As of an earlier instant, each such log file is a slice without the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Final
 
 from hudi_core.errors import FormatError, StorageNotFoundError, TimelineError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived import ArchivedTimeline, CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.storage.base import FileInfo

@@ -5,13 +5,13 @@ slicing.py is asked once about an instant. FileSystemView.latest_slices returns 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import BASE_NAME, LOG_NAME, FileGroupId, refuse_external
 from hudi_core.storage.base import FileInfo
 from hudi_core.view.slice_columns import NO_FILE, NO_ROW, LatestSlices, Mask, Numbers, Texts, rows_of

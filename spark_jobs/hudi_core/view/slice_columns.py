@@ -7,7 +7,7 @@ Memory: some 200 bytes a file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, Final
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.view.file_group import DataFile, FileSlice
 

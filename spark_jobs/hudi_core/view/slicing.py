@@ -16,10 +16,11 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hudi_core.errors import UnsupportedVersionError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId, LogFileName, group_and_instant, parse_data_file
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action

@@ -5,13 +5,13 @@ done (HUDI-7507, HUDI-9127).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from hudi_core.config.concurrency_config import CLOCK_SKEW_MS
 from hudi_core.config.rows_config import TIMELINE_ZONE
 from hudi_core.errors import TimelineError
+from hudi_core.frozen import dataclass
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import parse_instant

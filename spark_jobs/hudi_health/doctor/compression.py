@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, islice
 from typing import Final
 
@@ -21,6 +21,7 @@ from hudi_core.config.rows_config import PARQUET_CODEC, WriteConfig
 from hudi_core.errors import ConfigError, ExecutionError, FormatError, StorageError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.base_file_writer import parquet_style
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.write_stats import WriteStat

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from hudi_core.config.concurrency_config import CONCURRENCY_MODE, STALLED_MINUTES
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.write.lifetime import is_drop_unfinished
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_writes import heartbeats_of

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import cache, cached_property
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from hudi_core.errors import FormatError, StorageNotFoundError
 from hudi_core.filegroup.read.torn_tails import CompletedWrites
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.archive.listing import appended_log_bytes
 from hudi_core.services.context import TableContext

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_writes import pending_rollbacks

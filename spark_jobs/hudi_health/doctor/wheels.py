@@ -5,7 +5,6 @@ config/engine_config.py lists the modules. hudi_spark/probe.py looks at the exec
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Literal
 
@@ -15,6 +14,7 @@ from hudi_core.config.engine_config import NEEDED_MODULES, OPTIONAL_MODULES
 from hudi_core.config.rows_config import GZIP_LIBRARY
 from hudi_core.engine.protocol import Engine, RemoteEngine
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_health.doctor.findings import Finding, Severity
 
 _Side = Literal["driver", "driver and executors"]

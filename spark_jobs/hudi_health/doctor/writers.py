@@ -6,7 +6,6 @@ the lock is provably dead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -14,6 +13,7 @@ from hudi_core.config.concurrency_config import CONCURRENCY_MODE, FAILED_WRITES_
 from hudi_core.config.metadata_config import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import HudiError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hudi_core.services.context import TableContext
 from hudi_core.transaction.locks.registry import table_lock

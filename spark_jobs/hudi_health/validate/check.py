@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import RECORD_KEY
 from hudi_core.storage.base import FileInfo
 from hudi_core.view.file_group import DataFile, FileSlice

@@ -7,7 +7,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -22,6 +21,7 @@ from hudi_core.engine.exchange import SHARD_ROWS, RunBuffer, exchange_rows, fewe
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column
 from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.keys import (
     parse_secondary_key,
     secondary_hashed_part,

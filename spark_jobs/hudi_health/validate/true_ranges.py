@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from hudi_core.errors import truncated
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Operand, operand_columns
+from hudi_core.frozen import dataclass
 from hudi_core.index.value_ranges import indexed_in_order_of
 from hudi_health.validate.check import FileHead, Findings, PartitionCheck
 

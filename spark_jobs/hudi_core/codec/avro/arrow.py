@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -21,6 +20,7 @@ from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.columns import unsliced, with_children
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import places
 
 _MAX_BYTES = (1 << 31) - 1

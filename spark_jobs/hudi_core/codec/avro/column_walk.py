@@ -7,7 +7,6 @@ The module serves schemas with unions of several records, which codec.avro.arrow
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.columns import running_sums
+from hudi_core.frozen import dataclass
 
 Positions = NDArray[np.int64]
 Path = tuple[str, ...]

@@ -8,7 +8,7 @@ piece as it is, so that texts are copied once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
@@ -22,6 +22,7 @@ from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.columns import octets, running_sums
 from hudi_core.errors import FormatError, UnsupportedError
+from hudi_core.frozen import dataclass
 
 Octets = NDArray[np.uint8]
 Numbers = NDArray[np.int64]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hudi_core.codec.avro.schema import MAX_DEPTH, named_type
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import check_distinct
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import META_FIELDS, OPERATION
 
 AvroSchema = dict[str, Any]

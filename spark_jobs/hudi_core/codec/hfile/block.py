@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
@@ -19,6 +18,7 @@ from hudi_core.codec.binary import Reader, encode_hadoop_vint
 from hudi_core.codec.gzip import FASTEST, GZIP_WINDOW
 from hudi_core.codec.hashing import CHECKSUMS, crc32c
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.size_limits import NO_OPTIONS, Limit, SizeLimits
 
 _LEVEL, _FAST_LEVEL = 6, 1

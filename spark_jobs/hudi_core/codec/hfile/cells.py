@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, count, islice
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hudi_core.codec.hfile.block import KEY_TAIL, cell_bounds
+from hudi_core.frozen import dataclass
 
 _Offsets = NDArray[np.int64]
 _Octets = NDArray[np.uint8]

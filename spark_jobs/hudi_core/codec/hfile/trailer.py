@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 
 from hudi_core.codec.binary import Field, Reader, encode_delimited, encode_fields, read_delimited, read_fields
 from hudi_core.codec.hfile.block import Codec
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.frozen import dataclass
 
 TRAILER_SIZE = 4096
 MAGIC = b'TRABLK"$'

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
 from hudi_core.codec.binary import Reader
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.frozen import dataclass
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1

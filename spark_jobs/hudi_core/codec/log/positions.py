@@ -9,7 +9,6 @@ import base64
 import binascii
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from hudi_core.codec.binary import Reader
 from hudi_core.codec.log.blocks import HeaderKey
 from hudi_core.errors import CorruptFileError
+from hudi_core.frozen import dataclass
 
 Rows = NDArray[np.int64]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Final
 
@@ -28,6 +27,7 @@ from hudi_core.codec.parquet.page_index import (
 )
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.thrift import I32, I64, LIST, STRUCT, Struct, ThriftList
+from hudi_core.frozen import dataclass
 
 _BY_DICTIONARY: Final = frozenset({2, 8})
 """Encodings of pages that hold codes: PLAIN_DICTIONARY, RLE_DICTIONARY."""

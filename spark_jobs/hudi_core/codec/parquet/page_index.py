@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from hudi_core.codec.parquet.thrift import (
     encode_struct,
     read_struct,
 )
+from hudi_core.frozen import dataclass
 
 DICTIONARY_PAGE: Final = 2
 """PageType.DICTIONARY_PAGE."""

@@ -12,7 +12,6 @@ import math
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
@@ -31,6 +30,7 @@ from hudi_core.codec.parquet.footer import (
     shifted,
     with_number,
 )
+from hudi_core.frozen import dataclass
 
 GZIP: Final = 2
 MAGIC: Final = b"PAR1"

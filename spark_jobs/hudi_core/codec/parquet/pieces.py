@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from hudi_core.codec.parquet.chunk_statistics import decoded_statistics, page_statistics
 from hudi_core.codec.parquet.cuts import CutChunk, RowGroupCuts
@@ -17,6 +16,7 @@ from hudi_core.codec.parquet.footer import Column, Group
 from hudi_core.codec.parquet.page_index import offset_index_of
 from hudi_core.codec.parquet.page_sink import MAGIC, ChunkBytes
 from hudi_core.codec.parquet.thrift import I64, LIST, STRUCT, Struct, ThriftList, encode_struct
+from hudi_core.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

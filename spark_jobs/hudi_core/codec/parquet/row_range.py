@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hudi_core.codec.parquet.cuts import RowGroupCuts
 from hudi_core.codec.parquet.file import MOST_BYTES
 from hudi_core.codec.parquet.pieces import Piece
+from hudi_core.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import io
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -41,6 +40,7 @@ from hudi_core.codec.parquet.thrift import (
     read_struct,
 )
 from hudi_core.errors import CorruptFileError
+from hudi_core.frozen import dataclass
 from hudi_core.model.size_limits import Limit
 
 _WRITERS: Final = re.compile(rb"parquet-mr version 1\.(?:[89]|\d\d)\.|parquet-cpp-arrow version \d")

@@ -11,7 +11,6 @@ import datetime as dt
 import decimal
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 from hudi_core.codec.columns import leaf_types
 from hudi_core.codec.parquet.footer import is_by_parquet_mr, schema_of
 from hudi_core.codec.parquet.page_index import PageBounds, PagePlaces
+from hudi_core.frozen import dataclass
 
 _NUMBERS: Final = frozenset({"INT32", "INT64"})
 _FORMATS: Final = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import BinaryIO, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from hudi_core.codec.parquet.footer import empty_file, schema_of
 from hudi_core.codec.parquet.page_sink import GZIP, ChunkBytes, CopiedRows, PageSink
 from hudi_core.codec.parquet.splice import RowGroupSource, WholeRowGroup
 from hudi_core.errors import ConfigError, FormatError
+from hudi_core.frozen import dataclass
 
 ROW_GROUP_BYTES = 128 << 20
 """Bytes of Arrow data per row group, which the writer holds in memory. Hudi's own bound is 120 MiB."""

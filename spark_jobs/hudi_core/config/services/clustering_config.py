@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
@@ -21,6 +21,7 @@ from hudi_core.config.keys import (
     regular_expression,
 )
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
+from hudi_core.frozen import dataclass
 
 _MAX: Final = 2**63 - 1
 _PLANS: Final = "hoodie.clustering.plan.strategy."

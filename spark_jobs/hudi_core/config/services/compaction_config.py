@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -18,6 +17,7 @@ from hudi_core.config.keys import (
     read_fields,
     regular_expression,
 )
+from hudi_core.frozen import dataclass
 
 _MAX: Final = 2**53
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hudi_core.config.keys import (
     MAX_INT,
@@ -19,6 +19,7 @@ from hudi_core.config.keys import (
 )
 from hudi_core.config.services import compaction_config as compaction
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 
 KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
 KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"

@@ -11,7 +11,6 @@ with positions are merged with the rows at these positions, and no key is looked
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +24,7 @@ from hudi_core.filegroup.merge.ordering_values import Ordering, greater
 from hudi_core.filegroup.merge.record_keys import as_mask, record_keys
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind, base_step, compares_with_base
+from hudi_core.frozen import dataclass
 
 OnChange = Callable[[pa.Array, pa.RecordBatch | None, pa.RecordBatch | None], None]
 """Gets the keys of rows that a merge changes, and these rows before and after: None before for new rows, None after for

@@ -7,7 +7,6 @@ to the budget, merged ones included. Rows beyond the budget are in memory-mapped
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -31,6 +30,7 @@ from hudi_core.filegroup.merge.winning_version import (
     log_step,
     winners,
 )
+from hudi_core.frozen import dataclass
 
 _LARGE = 1 << 30
 """With more bytes of keys, 64-bit offsets are used."""

@@ -7,7 +7,7 @@ ArrayComparable, RecordContext and OrderingValueEngineTypeConverter of Hudi 1.x.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 
 import numpy as np
@@ -22,6 +22,7 @@ from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.record_keys import as_mask
 from hudi_core.filegroup.merge.row_merge import Default, field_defaults
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Payload, Rules
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import alike
 
 _WHOLE = frozenset({"int", "long"})

@@ -8,7 +8,6 @@ PartialUpdateAvroPayload, PostgresDebeziumAvroPayload.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from hudi_core.filegroup.merge.record_keys import as_mask, delete_flags
 from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Payload, Rules
 from hudi_core.filegroup.merge.user_mergers import apply_merger
 from hudi_core.filegroup.merge.winning_version import Kind, Step
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import META_FIELDS
 
 Mask = NDArray[np.bool_]

@@ -9,12 +9,13 @@ version 6 table that has properties of 1.x. docs/use/merge.md describes the rule
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from hudi_core.config.rows_config import MERGE_FUNCTION, USE_RECORD_POSITIONS, WRITERS_PAYLOAD
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import IS_DELETED, OPERATION, RECORD_KEY
 
 _PACKAGE = "org.apache.hudi.common.model."

@@ -11,7 +11,6 @@ one event of each key per round.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property, partial
 from typing import TypeAlias
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Payload, Rules
+from hudi_core.frozen import dataclass
 
 Kinds = NDArray[np.uint8]
 Mask = NDArray[np.bool_]

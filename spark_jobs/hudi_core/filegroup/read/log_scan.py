@@ -10,7 +10,6 @@ the scan; 1.x skips the block, and obeys rollback commands of any age.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -18,6 +17,7 @@ from typing import Final
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock, ReadAt, walk
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.storage.overlapped import each_ahead
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action

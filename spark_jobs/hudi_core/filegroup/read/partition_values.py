@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.expr.wall_time import parse_timestamp, zone_of
 from hudi_core.filegroup.merge.table_policy import reads_as_hudi_1
+from hudi_core.frozen import dataclass
 
 KEYGENERATOR_CLASS = "hoodie.table.keygenerator.class"
 KEYGENERATOR_TYPE = "hoodie.table.keygenerator.type"

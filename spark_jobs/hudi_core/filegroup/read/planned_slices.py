@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.codec.log.blocks import CorruptBlock, LogBlock
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, IsCommitted, log_blocks, scan_blocks
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata

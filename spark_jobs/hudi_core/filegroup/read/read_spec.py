@@ -5,7 +5,7 @@ OutputColumns has the columns of a query and their order; query/cdc_read.py has 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from hudi_core.expr.bound import Bound, row_mask
 from hudi_core.expr.tree import Expr
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.partition_values import PartitionColumns, as_text, partition_columns, path_values
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import COMMIT_TIME, OPERATION, spelled
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from hudi_core.filegroup.read.base_file import History, RowChoice, read_base_fil
 from hudi_core.filegroup.read.log_records import has_operations, merge_logs
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
 from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter, of_commit_times
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import OPERATION, parse_base_file
 from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import DataFile, FileSlice

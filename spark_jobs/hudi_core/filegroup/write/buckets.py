@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from hudi_core.config.rows_config import BUCKET_ENGINE, HASH_FIELDS, INDEX_TYPE,
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 from hudi_core.filegroup.merge.record_keys import EMPTY_KEY, NULL_KEY
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId
 
 BUCKET_ID: Final = re.compile(r"0000\d{4}-")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import reduce
 from typing import Final
@@ -37,6 +36,7 @@ from hudi_core.filegroup.read.partition_values import (
     has_keys_in_rows,
 )
 from hudi_core.filegroup.write.partition_times import SqlTimes, TimeFormat
+from hudi_core.frozen import dataclass
 
 HIVE_STYLE = flag("hoodie.datasource.write.hive_style_partitioning")
 URL_ENCODE = flag("hoodie.datasource.write.partitionpath.urlencode")

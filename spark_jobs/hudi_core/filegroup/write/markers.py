@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from hudi_core.errors import ConflictError, CorruptFileError, FormatError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import ClaimFolder
 from hudi_core.model.partition import MAX_DEPTH, check_file_name, check_partition, join
 from hudi_core.storage.base import Storage

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -33,6 +32,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 from hudi_core.expr.wall_time import zone_of
 from hudi_core.filegroup.read.partition_values import DEFAULT_PARTITION, path_parts
+from hudi_core.frozen import dataclass
 from hudi_core.request.texts import region
 
 _UNITS: Final = {"UNIX_TIMESTAMP": "SECONDS", "EPOCHMILLISECONDS": "MILLISECONDS", "EPOCHMICROSECONDS": "MICROSECONDS"}

@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock, encode_block
 from hudi_core.errors import FormatError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import ROLLBACK_TOKEN, LogFileName, parse_data_file
 from hudi_core.model.partition import check_partition, join
 from hudi_core.storage.base import FileInfo, Storage

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.read.base_file import History, base_batches, open_base_file, refuse_skeleton
 from hudi_core.filegroup.read.log_records import block_batches, partial_columns
 from hudi_core.filegroup.read.log_scan import log_blocks
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.extract.column_ranges import FooterRanges, RowRanges
 from hudi_core.metadata_table.extract.expressions import ExpressionValues
 from hudi_core.metadata_table.records.column_stats import file_record

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -19,6 +19,7 @@ from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.metadata_config import EXPRESSION_ZONE
 from hudi_core.errors import UnsupportedError, ZoneUnknownError
 from hudi_core.expr.wall_time import WallTime
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.extract.column_ranges import RowRanges
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, DEFINITIONS_PATH
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText

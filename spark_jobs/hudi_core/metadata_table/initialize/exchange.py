@@ -6,7 +6,6 @@ of a data partition go to one task. Row-level indexes get the rows' keys.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from hudi_core.engine.protocol import Produce, TaskAttempt
 from hudi_core.errors import ExecutionError, HudiError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.initialize import Initialization, Sizes

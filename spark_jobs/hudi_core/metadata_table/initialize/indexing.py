@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.table_config import METADATA_INFLIGHT, PROPERTIES, TableConfig, update_properties
 from hudi_core.errors import BuildRolledBackError, ConflictError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.indexed_table import put_index_definitions
 from hudi_core.metadata_table.initialize.initialize import Initialization, refuse_without_table
 from hudi_core.metadata_table.initialize.target import (

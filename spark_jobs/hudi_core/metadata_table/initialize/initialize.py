@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import ConflictError, MetadataUnavailableError
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.indexed_table import IndexDefinition, put_index_definitions
 from hudi_core.metadata_table.initialize.target import (

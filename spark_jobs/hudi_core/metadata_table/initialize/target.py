@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConf
 from hudi_core.config.versions import TableVersion
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import BuildRolledBackError, ExecutionError, StorageExistsError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.instants import initial_instant, marks
 from hudi_core.metadata_table.partition_type import is_secondary_index
 from hudi_core.metadata_table.read.file_group import ROOT, metadata_path

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -26,6 +25,7 @@ from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.filegroup.merge.payload_store import combine
 from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partitions.registry import row_level_class
 from hudi_core.metadata_table.partitions.row_level import ChangeReader, IndexRows, SliceChange
 from hudi_core.metadata_table.read.row_level import OtherPartitions

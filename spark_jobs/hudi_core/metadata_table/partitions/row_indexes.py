@@ -13,7 +13,6 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from hudi_core.codec.columns import column_of, column_type, top_columns
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, UnsupportedError
 from hudi_core.filegroup.read.slice_reader import SliceReader
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_keys, secondary_prefixes
 from hudi_core.metadata_table.partition_type import DEFINITIONS_PATH, RECORD_INDEX, SECONDARY_PREFIX

@@ -11,7 +11,6 @@ import math
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
 import numpy as np
@@ -37,6 +36,7 @@ from hudi_core.filegroup.merge.table_policy import key_fields
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.slice_reader import SliceReader
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partitions.protocol import PartitionType, not_blank, numbered_file_ids, unknown_partition
 from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import FileSlice

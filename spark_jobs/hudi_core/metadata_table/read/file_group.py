@@ -8,7 +8,7 @@ instant of its file slice, and a pending compaction starts the next file slice. 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -18,6 +18,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import V6
 from hudi_core.errors import ConfigError, CorruptFileError, MetadataUnavailableError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import scan_blocks
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.model.names import (
     BaseFileName,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -19,6 +18,7 @@ from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.read.file_group import UNREADABLE, BlockFilter, MergedSlice, live_blocks, read_content
 from hudi_core.metadata_table.read.whole_files import DAMAGED
 from hudi_core.metadata_table.record import MetadataCodec, RecordRules, stored_schema

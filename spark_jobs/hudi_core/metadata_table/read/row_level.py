@@ -14,7 +14,6 @@ import re
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
@@ -24,6 +23,7 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.hashing import group_indexes
 from hudi_core.errors import ConfigError, CorruptFileError, TimelineError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.keys import parse_secondary_key, secondary_prefix
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.file_group import BlockFilter, MergedSlice

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby, islice
 from typing import Any, Final
@@ -20,6 +19,7 @@ from hudi_core.codec.avro.column_walk import ColumnWalk, Encoded, Leaf, Path, Po
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.keys import ID_LENGTH, PARTITION_STATISTICS, column_id, column_stats_key, partition_id
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.group_reader import GroupReader, Query, of_keys, of_prefixes, rebuild_as_remedy

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.frozen import dataclass
 
 _V1_SCALE = 15
 """HoodieMetadataColumnStats' DecimalWrapper is a decimal(30, 15)."""

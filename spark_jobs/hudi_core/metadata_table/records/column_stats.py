@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 
 from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.keys import (
     PARTITION_STATISTICS,
     column_id,

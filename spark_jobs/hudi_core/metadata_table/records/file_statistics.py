@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.errors import CorruptFileError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.record import Datum, RecordRules, RecordType
 from hudi_core.metadata_table.records.bounds import Bound, ValueType

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 
 from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
@@ -17,6 +17,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.planned_slices import PlanCheck, PlannedSlice
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.instants import OperationSuffix, latest_compaction
 from hudi_core.metadata_table.read.file_group import ROOT, BlockFilter, LatestSlice
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot

@@ -12,7 +12,6 @@ import heapq
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
@@ -22,6 +21,7 @@ from hudi_core.codec.binary import Reader
 from hudi_core.codec.hfile.writer import CopiedBlock, is_ascending
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import CorruptFileError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partitions.registry import merge_data
 from hudi_core.metadata_table.read.file_group import ROOT, BlockFilter, MergedSlice
 from hudi_core.metadata_table.read.group_reader import Deletes, Source, open_sources

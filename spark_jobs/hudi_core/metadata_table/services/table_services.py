@@ -13,7 +13,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
@@ -26,6 +25,7 @@ from hudi_core.config.services.retention_config import (
 )
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import FormatError
+from hudi_core.frozen import dataclass
 from hudi_core.history.archiving import archive_writer, finish_merge, rounds
 from hudi_core.history.manifest import Guard
 from hudi_core.metadata_table.instants import (

@@ -10,11 +10,12 @@ rows that are there already, or that are still being written under an older inst
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partition_type import is_row_level

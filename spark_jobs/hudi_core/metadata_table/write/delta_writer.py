@@ -9,7 +9,7 @@ one log file where blocks are staged (some row_exchange.LOG_BYTES).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from types import MappingProxyType
 
@@ -21,6 +21,7 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.codec.log.delete_columns import encode_natural_deletes
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageExistsError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.metadata_table.partitions.registry import registered
 from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice, blocks_of, data_files, metadata_path

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, TimelineError
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import OperationSuffix

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.instants import data_instant, is_early, is_solo, rolled_back_by, valid_instants
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION, STATISTICS, needs_definition
 from hudi_core.metadata_table.read.file_group import ROOT, data_files, partition_folders

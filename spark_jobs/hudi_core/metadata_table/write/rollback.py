@@ -19,12 +19,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.filegroup.write.rollback_files import rollback_command
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.partition_type import FILES_PARTITION

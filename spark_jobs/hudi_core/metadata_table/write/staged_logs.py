@@ -11,7 +11,7 @@ groups of the indexes. One more shard merges the statistics of each data partiti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import accumulate, groupby
 from operator import attrgetter
@@ -24,6 +24,7 @@ from hudi_core.engine.exchange import exchange_rows
 from hudi_core.engine.protocol import Engine, TaskAttempt
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.partitions.registry import maintained
 from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES, Conflict, RowsOfIndex, log_contents

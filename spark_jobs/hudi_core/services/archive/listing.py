@@ -5,10 +5,11 @@ instants then stay. is_wrong_size says whether the metadata table lists a wrong 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.filegroup.read.log_scan import DATA_TYPES, log_blocks
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId, LogFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.archive.planner import Findings

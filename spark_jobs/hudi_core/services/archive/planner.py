@@ -13,7 +13,7 @@ pending, unless it is older than the whole timeline. The compactions that Hudi p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import takewhile
 from typing import Final
 
@@ -26,6 +26,7 @@ from hudi_core.config.services.retention_config import (
     KEEP_MIN,
     ArchiveConfig,
 )
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived_instant import InstantKey, key_of
 from hudi_core.timeline.actions.clean import LastClean
 from hudi_core.timeline.instant import REPLACING_ACTIONS, WRITE_ACTIONS, Action, Instant

@@ -11,13 +11,14 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 
 from hudi_core.config.services.retention_config import CleanConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConflictError, ExecutionError, FormatError, TimelineError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name, check_partition, join

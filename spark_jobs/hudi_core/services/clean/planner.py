@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY
@@ -24,6 +23,7 @@ from hudi_core.config.services.retention_config import (
 )
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConflictError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.model.partition import check_partition
 from hudi_core.services.clean.job import SMALLEST_UNIT, CleanJob
 from hudi_core.services.clean.kept_files import partition_states

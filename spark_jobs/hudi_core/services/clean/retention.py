@@ -9,7 +9,7 @@ when it is the newest, when a query at the earliest retained commit may read it,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
 from hudi_core.config.services.retention_config import (
@@ -20,6 +20,7 @@ from hudi_core.config.services.retention_config import (
     KEEP_LATEST_FILE_VERSIONS,
     CleanConfig,
 )
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.service import Nothing
 from hudi_core.timeline.actions.clean import LastClean

@@ -9,13 +9,14 @@ Peak memory on the driver: some 500 bytes a file of one partition or of 65,536 f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.services.clustering_config import ASYNC_COMMITS, INLINE_COMMITS, ClusteringConfig, Strategy
 from hudi_core.engine.protocol import Json
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import parse_log_file
 from hudi_core.services.clustering.job import ClusteringJob, clustering_action, merge_policy, order_of
 from hudi_core.services.clustering.strategies import RULES, Group, PlanRules, chosen_partitions, find_groups, outputs_of

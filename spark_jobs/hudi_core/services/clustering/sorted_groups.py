@@ -14,7 +14,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -41,6 +40,7 @@ from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.frozen import dataclass
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter, NewFile
 from hudi_core.services.rewriting.slice_rows import SliceRows, SliceTarget, open_slice

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Final
 
@@ -34,6 +34,7 @@ from hudi_core.config.services.clustering_config import (
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.write.buckets import are_buckets
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.planning import held_groups

@@ -6,7 +6,7 @@ One task or an exchange sorts a group. Without sort columns slices are joined, a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, groupby
 from typing import Final
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hudi_core.engine.protocol import Engine, TaskAttempt
 from hudi_core.errors import ExecutionError
+from hudi_core.frozen import dataclass
 from hudi_core.services.clustering.sorted_groups import (
     MOST_BYTES,
     Clustered,

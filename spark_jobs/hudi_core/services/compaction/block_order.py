@@ -10,10 +10,10 @@ version of a row would come after a newer one that another write put in between.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, log_blocks, scan_blocks
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.other_writers import alive_among

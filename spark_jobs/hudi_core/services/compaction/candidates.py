@@ -7,13 +7,13 @@ Peak memory on the driver: some 200 bytes a file of a slice with log files, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 
 from hudi_core.config.services.compaction_config import CompactionConfig
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived import CompletionTimes
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.planning import held_groups

@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -37,6 +36,7 @@ from hudi_core.filegroup.read.slice_reader import block_positions
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.log_copy import LogCopy
 from hudi_core.filegroup.write.markers import check_attempt, create_marker, log_marker
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import LogFileName, WriteToken, parse_base_file, parse_data_file, parse_log_file, spelled
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.compaction.block_order import BlockOrder

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import MergeCounts, SliceMerge
 from hudi_core.filegroup.merge.table_policy import Rules
 from hudi_core.filegroup.write.markers import MarkerType
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import BaseFileName, WriteToken, parse_base_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter

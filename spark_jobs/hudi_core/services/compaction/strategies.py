@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
@@ -30,6 +29,7 @@ from hudi_core.config.services.compaction_config import (
     Trigger,
 )
 from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.frozen import dataclass
 from hudi_core.services.compaction.candidates import Candidates
 from hudi_core.services.service import NO_OPTION
 from hudi_core.timeline.instant import Action, Instant

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.codec.avro.arrow import arrow_schema
@@ -75,6 +74,7 @@ from hudi_core.filegroup.merge.table_policy import (
 )
 from hudi_core.filegroup.read.partition_values import KEYGENERATOR_CLASS, KEYGENERATOR_TYPE
 from hudi_core.filegroup.write.key_generator import HIVE_STYLE, URL_ENCODE
+from hudi_core.frozen import dataclass
 
 _VERSIONS: Final[Mapping[int, TableVersion]] = {version.number: version for version in (V6, V8, V9)}
 _PRECOMBINE: Final = "hoodie.table.precombine.field"

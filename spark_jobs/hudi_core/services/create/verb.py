@@ -8,7 +8,7 @@ passes over, keeps it. Other folders are made when something is put into them, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hudi_core.codec.avro.arrow import arrow_schema
@@ -22,6 +22,7 @@ from hudi_core.config.table_config import BACKUP, CREATE_SCHEMA, PROPERTIES, Tab
 from hudi_core.errors import ConfigError, StorageExistsError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.write.key_generator import KeyGenerator
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
 from hudi_core.services.create.properties import differences, new_properties
 from hudi_core.services.create.schema import schema_given, schema_like

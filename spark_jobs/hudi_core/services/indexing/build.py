@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hudi_core.config.metadata_config import (
@@ -20,6 +20,7 @@ from hudi_core.config.metadata_config import (
 )
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.metadata_table.initialize.indexing import Build, IndexBuild
 from hudi_core.metadata_table.initialize.initialize import Initialization

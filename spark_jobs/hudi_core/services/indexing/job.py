@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import BuildRolledBackError, ConflictError, HudiError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.initialize.indexing import BuildHeartbeat, heartbeat_path
 from hudi_core.metadata_table.initialize.target import NewBaseFile
 from hudi_core.metadata_table.timeline import MetadataTimeline

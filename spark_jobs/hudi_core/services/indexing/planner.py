@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.engine_config import EngineConfig, Extent
@@ -28,6 +27,7 @@ from hudi_core.config.metadata_config import (
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, HudiError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.indexed_table import IndexDefinition, load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,

@@ -7,11 +7,12 @@ left out, and so are records that an index already has from its initialization.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.indexed_table import IndexedTable, StoredTable
 from hudi_core.metadata_table.initialize.exchange import files_of_all_slices, read_statistics
 from hudi_core.metadata_table.instants import rolled_back_by

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.codec.columns import column_type
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import IndexedTable, is_indexable
 from hudi_core.metadata_table.initialize.exchange import files_of_all_slices, read_statistics

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -17,6 +17,7 @@ from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.read.base_file import open_base_file, refuse_skeleton
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.indexed_table import IndexDefinition, IndexedTable, load_index_definitions
 from hudi_core.metadata_table.initialize.exchange import (
     files_of_all_slices,

@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.partition_type import (

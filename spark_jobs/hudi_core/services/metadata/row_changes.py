@@ -5,11 +5,11 @@ its file groups had before and after the commit. metadata_table.row_updates stag
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import StorageNotFoundError, TimelineError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.row_updates import RowUpdates

@@ -5,10 +5,10 @@ what stops an overwrite then, and at its commit. job.py makes sure that an overw
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Set
-from dataclasses import dataclass
 
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId

@@ -6,12 +6,12 @@ RestoreInstantComparatorFactory). job.py carries a restore out. savepoint.py say
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from hudi_core.config.services.retention_config import ARCHIVE_BEYOND_SAVEPOINT
 from hudi_core.errors import ConfigError, TimelineError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.model.names import FileGroupId, LogFileName, parse_data_file
 from hudi_core.services.context import TableContext

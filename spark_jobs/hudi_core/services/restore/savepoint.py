@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 from hudi_core.errors import ConfigError, HudiError, TimelineError
+from hudi_core.frozen import dataclass
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run, claimed, run_instant
 from hudi_core.services.restore.candidates import RestoreCandidates, commit_at

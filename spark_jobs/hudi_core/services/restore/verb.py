@@ -4,10 +4,11 @@ writers have to be stopped, as with Hudi. request/services.py names the other se
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from hudi_core.errors import ConflictError, TimelineError
+from hudi_core.frozen import dataclass
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.restore.candidates import Restorable, RestoreCandidates

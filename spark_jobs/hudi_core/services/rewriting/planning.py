@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from hudi_core.config.concurrency_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
@@ -13,6 +13,7 @@ from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.rows_config import PLAN_MAX_BYTES
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.rewriting.other_writers import failed_eager_write, live_writer

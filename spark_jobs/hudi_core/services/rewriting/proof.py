@@ -5,10 +5,10 @@ new_file_groups.py count rows. row_sums.py compares all rows. checks.py says wha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from hudi_core.errors import ExecutionError, FormatError
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import parse_base_file, parse_log_file
 from hudi_core.model.partition import join

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -30,6 +30,7 @@ from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.record_keys import as_mask, key_texts
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
 
 _SMALL: Final = 4

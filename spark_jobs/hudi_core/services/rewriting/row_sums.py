@@ -7,7 +7,6 @@ do not depend on the order of rows, nor on which file has them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +20,7 @@ from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partitions.row_level import ChangeReader
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.model.names import FILE_NAME, parse_base_file, parse_log_file

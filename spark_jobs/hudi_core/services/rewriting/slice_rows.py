@@ -7,7 +7,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +25,7 @@ from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, ScanResult, scan_log_files
 from hudi_core.filegroup.read.slice_reader import merging
 from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.model.names import RECORD_KEY, parse_log_file
 from hudi_core.model.partition import join

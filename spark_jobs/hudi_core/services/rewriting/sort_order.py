@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from hudi_core.codec.columns import column_of
 from hudi_core.config.services.clustering_config import SORT_COLUMNS, Layout
 from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import RECORD_KEY
 
 SORT_KEY: Final = "_airflow_hudi_sort_key"

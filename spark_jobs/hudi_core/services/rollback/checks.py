@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.concurrency_config import HeartbeatConfig
@@ -22,6 +21,7 @@ from hudi_core.errors import (
     TimelineError,
     UnsupportedError,
 )
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.restore_reach import initialized_since

@@ -6,12 +6,13 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Final, NoReturn
 
 from hudi_core.errors import ConflictError, FormatError, StorageExistsError
 from hudi_core.filegroup.write.rollback_files import FileRollback, RollbackStat, is_named_after_another, step_of
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext

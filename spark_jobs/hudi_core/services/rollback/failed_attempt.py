@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from hudi_core.errors import ConflictError
 from hudi_core.filegroup.write.markers import delete_markers, list_markers, marker_folder
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import CLAIMS, BaseFileName
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execution import request

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
@@ -23,6 +22,7 @@ from hudi_core.errors import CorruptFileError, StorageNotFoundError, TimelineErr
 from hudi_core.filegroup.read.log_scan import CommittedInstants, has_counting_block, log_blocks
 from hudi_core.filegroup.write.markers import Marker, MarkerType, list_markers
 from hudi_core.filegroup.write.rollback_files import is_named_after_another
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext

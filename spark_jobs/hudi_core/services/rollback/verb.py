@@ -4,10 +4,11 @@ can be rolled back; checks.py says which of them.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError
+from hudi_core.frozen import dataclass
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
 from hudi_core.services.rollback.checks import check_rollback, refuse_live_writer

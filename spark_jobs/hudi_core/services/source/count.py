@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
 import pyarrow as pa
@@ -42,6 +42,7 @@ from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets
 from hudi_core.filegroup.write.hashing_metadata import ring_of
 from hudi_core.filegroup.write.key_generator import KeyGenerator, field_texts, labels_vary
 from hudi_core.filegroup.write.partition_times import SqlTimes, TimeFormat
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partition_type import is_secondary_index
 from hudi_core.model.names import FileGroupId, spelled
 from hudi_core.services.context import TableContext

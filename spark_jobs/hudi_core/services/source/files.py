@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import blake2b
 from typing import Final
 
@@ -32,6 +32,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches
 from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.filegroup.write.key_generator import KeyGenerator
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import META_FIELDS
 from hudi_core.model.partition import PARTITION_METADATA, check_partitions
 from hudi_core.services.source.key_scope import KeyScope

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.keys import ConfigKey
 from hudi_core.config.rows_config import INDEX_TYPE, MOVES_BY_BLOOM, MOVES_BY_RECORD, MOVES_BY_SIMPLE
+from hudi_core.frozen import dataclass
 
 WITHIN_PARTITIONS: Final = frozenset({"SIMPLE", "BLOOM", "BUCKET", "RECORD_LEVEL_INDEX"})
 _OF_TABLE: Final[Mapping[str, ConfigKey[bool]]] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 
 from hudi_core.engine.protocol import Engine, TaskAttempt
 from hudi_core.errors import ExecutionError
+from hudi_core.frozen import dataclass
 from hudi_core.model.partition import join
 from hudi_core.query.plan import plan_read
 from hudi_core.query.read_plan import read_split

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from hudi_core.codec.columns import is_binary, is_list, is_string
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import schema_of
 from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import OPERATION, spelled
 
 _INTEGERS: Final = {pa.int8(): 1, pa.int16(): 2, pa.int32(): 4, pa.int64(): 8}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hudi_core.errors import ConflictError
 from hudi_core.filegroup.write.buckets import Buckets
+from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext

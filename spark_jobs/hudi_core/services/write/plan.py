@@ -5,7 +5,7 @@ file groups of their keys, to small file groups, and to new ones (UpsertPartitio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hudi_core.config.rows_config import (
@@ -23,6 +23,7 @@ from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 from hudi_core.filegroup.write.buckets import Buckets, Ring
 from hudi_core.filegroup.write.hashing_metadata import ring_of
+from hudi_core.frozen import dataclass
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.checks import (

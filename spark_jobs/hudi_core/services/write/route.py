@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.write.buckets import Buckets
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import check_file_name, join
 from hudi_core.services.context import TableContext

@@ -12,7 +12,6 @@ together, in the order of partition paths, keys and ordering values. The driver 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -26,6 +25,7 @@ from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_pe
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, merged_pieces
 from hudi_core.services.source.files import CountedRows, SourcePart, SourceRows, check_ordered, read_part

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -23,6 +23,7 @@ from hudi_core.filegroup.merge.record_keys import delete_flags
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.buckets import bucket_file_id, place_of
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import (
     COMMIT_SEQNO,
     COMMIT_TIME,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from hudi_core.errors import ConflictError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.services.context import TableContext
 from hudi_core.services.write.work import Work
 from hudi_core.storage.overlapped import each_ahead

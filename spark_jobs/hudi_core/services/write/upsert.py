@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from hudi_core.filegroup.read.base_file import open_replaced_file
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanCounts, ScanResult
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.markers import MarkerType
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import RECORD_KEY, parse_base_file
 from hudi_core.model.partition import check_partition
 from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter, NewFile

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from hudi_core.frozen import dataclass
 from hudi_core.services.context import TableContext
 from hudi_core.services.source.files import CountedRows, Needs, RowsFrom
 from hudi_core.timeline.actions.commit import CommitMetadata

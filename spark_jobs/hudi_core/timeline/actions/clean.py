@@ -8,12 +8,13 @@ that lists it (content.py, model/partition.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import partial
 from typing import Any, Final
 
 from hudi_core.codec.avro.container import read_large_record, write_large_record
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition, join
 from hudi_core.timeline.actions.content import (

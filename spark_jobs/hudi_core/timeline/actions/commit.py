@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import blake2b
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_partition, check_relative_path
 from hudi_core.timeline.actions.content import decode_any, dump, encode_datum, member

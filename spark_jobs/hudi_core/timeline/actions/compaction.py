@@ -8,10 +8,11 @@ file group and base instant. model/partition.py and content.py have the two chec
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from hudi_core.errors import FormatError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.timeline.actions.content import (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.partition import check_file_name
 from hudi_core.timeline.actions.content import decode_record, encode_datum, member, records, text, text_map
 

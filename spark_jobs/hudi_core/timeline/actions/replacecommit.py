@@ -10,10 +10,11 @@ HoodieCommitMetadata.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from hudi_core.errors import FormatError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_partition, join
 from hudi_core.timeline.actions.commit import Operation, decode_commit, encode_inflight, to_come

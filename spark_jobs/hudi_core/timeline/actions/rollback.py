@@ -7,12 +7,13 @@ says which partitions are safe.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from hudi_core import VERSION
 from hudi_core.codec.avro.container import container_metadata
 from hudi_core.errors import CorruptFileError
+from hudi_core.frozen import dataclass
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.timeline.actions.content import (
     decode_datum,

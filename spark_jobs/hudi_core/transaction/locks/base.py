@@ -10,10 +10,10 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from hudi_core.errors import HudiError, LockError, Reminder
+from hudi_core.frozen import dataclass
 from hudi_core.transaction.heartbeat_thread import Renewal, pause
 from hudi_core.transaction.instant_generator import times_pass_at_end
 from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind

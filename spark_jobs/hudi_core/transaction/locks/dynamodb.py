@@ -15,7 +15,6 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import boto3
@@ -23,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from hudi_core.config.concurrency_config import DynamodbConfig
 from hudi_core.errors import StorageError
+from hudi_core.frozen import dataclass
 from hudi_core.transaction.locks.base import LeasedLock, LockHolder
 from hudi_core.transaction.owner import Owner, damaged
 

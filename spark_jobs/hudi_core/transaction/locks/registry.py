@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Literal, cast
 
@@ -34,6 +34,7 @@ from hudi_core.config.concurrency_config import (
 )
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, LockError, StorageNotFoundError, UnsupportedError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import CLAIMS, is_released
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hudi_core.errors import ConfigError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.locks.base import LeasedLock, LockHolder
 from hudi_core.transaction.owner import Owner, damaged, parse_own

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -25,6 +24,7 @@ from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.filegroup.merge.winning_version import compares_with_base
 from hudi_core.filegroup.read.base_file import open_base_file
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import RECORD_KEY
 from hudi_core.services.rewriting.sort_order import SORT_KEY
 from hudi_core.services.source.files import SourcePart, SourceRows

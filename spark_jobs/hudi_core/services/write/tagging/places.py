@@ -12,7 +12,6 @@ have the key. A base file may have a key several times: a log block then has a r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.record_keys import as_mask
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.source.key_scope import KeyScope
 from hudi_core.services.write.row_shards import ordering_keys

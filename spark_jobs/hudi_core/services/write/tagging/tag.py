@@ -12,7 +12,7 @@ states for rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Final
 
@@ -25,6 +25,7 @@ from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError, UnsupportedError
 from hudi_core.filegroup.merge.record_keys import delete_flags
 from hudi_core.filegroup.write.buckets import place_of
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import PARTITION_PATH
 from hudi_core.model.partition import join
 from hudi_core.services.rewriting.sort_order import merged_pieces
