@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import InstantResult, JobResult, Result
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 

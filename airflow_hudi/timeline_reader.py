@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from hudi_core.config.table_config import PROPERTIES, TableConfig, timeline_zone
 from hudi_core.errors import StorageNotFoundError, masked, shortened, without_controls
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import HUDI_HEARTBEATS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime, timedelta, timezone
 from typing import Any, ClassVar, Final
 
 from airflow_hudi.results import instant_named, pending_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.texts import one_of, seconds_of
 from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State
 from hudi_core.timeline.instant_time import format_instant, zone_of

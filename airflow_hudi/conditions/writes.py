@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from airflow_hudi.conditions.condition import Condition, bound_of, is_later, lat
 from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError, FormatError
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition
 from hudi_core.request.texts import check_choice

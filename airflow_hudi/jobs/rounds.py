@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from airflow_hudi.jobs.engine_job import EngineJob
@@ -17,6 +17,7 @@ from airflow_hudi.jobs.waiting import Held, Patience, run_unless_stopped, wait_f
 from airflow_hudi.results import ELSEWHERE
 from airflow_hudi.task_fate import UNSAID, Fate, HudiInstantBusy, HudiJobFailed, failure_of, fate_of, refused
 from hudi_core.errors import EXIT_FAILED, ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import BatchResult, Result
 from hudi_core.request.texts import bytes_of
 from hudi_core.verbs.run import RunRequest

@@ -10,7 +10,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_hudi.hooks import asking_for
 from hudi_core.errors import EXIT_FAILED, ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.secrets import refuse_secrets
 from hudi_core.verbs.batch import JobRequest
 from hudi_submit.job_log import JobLog, delivered_result, result_from

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from airflow_hudi.jobs.engine_job import EngineJob
@@ -26,6 +25,7 @@ from airflow_hudi.task_fate import (
 )
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import Reminder
+from hudi_core.frozen import dataclass
 from hudi_core.model.names import HUDI_HEARTBEATS, ClaimFolder, is_released
 from hudi_core.request.results import Result
 from hudi_core.storage.base import FileInfo

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from airflow_hudi.hooks import HudiHook
 from hudi_core.errors import ConfigError
+from hudi_core.frozen import dataclass
 from hudi_core.request.secrets import refuse_secret_address
 from hudi_submit.job_files import put_files
 

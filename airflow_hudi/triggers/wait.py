@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -18,6 +18,7 @@ from airflow_hudi.task_fate import HudiSensorFailed, in_words, is_permanent, may
 from airflow_hudi.timeline_reader import Look
 from airflow_hudi.triggers.shared_timeline import SharedTimeline
 from hudi_core.errors import ConfigError, HudiError, Reminder, StorageNotFoundError
+from hudi_core.frozen import dataclass
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import followed
 from hudi_core.timeline.timeline import Timeline

@@ -4,10 +4,10 @@ data files, each partition in a task of the engine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hudi_core.frozen import dataclass
 from hudi_core.request.results import Result
 from hudi_core.verbs.request import Request, Work
 
