@@ -82,7 +82,9 @@ def _init(cls: type, fields: Iterable[dataclasses.Field[Any]]) -> Callable[..., 
 
 
 def _values_of(names: list[str]) -> Callable[[Any], Any]:
-    return operator.attrgetter(*names) if names else lambda _: ()
+    """Returns what makes a tuple of an object's fields."""
+    values = operator.attrgetter(*names) if names else lambda _: ()
+    return values if len(names) != 1 else lambda self: (values(self),)
 
 
 def _comparison(compare: Callable[[Any, Any], bool], values: Callable[[Any], Any]) -> Callable[[Any, object], bool]:

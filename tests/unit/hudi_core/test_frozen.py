@@ -156,6 +156,8 @@ def test_they_compare_by_their_fields(made: dict[str, Any]) -> None:
     assert hash(whole("n", {"a": "b"}, must=1)) == hash(whole("n", {}, must=1))
     assert whole("n", {"a": "b"}, must=1) != whole("n", must=1)
     assert whole("n", must=1).tags is not whole("n", must=1).tags
+    nan = float("nan")
+    assert made["Box"](nan) == made["Box"](nan) != made["Box"](float("nan"))
     assert made["Own"](12) == made["Own"](2)
     assert {made["Own"](12), made["Own"](2)} == {made["Own"](32)}
 
