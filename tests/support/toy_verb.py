@@ -4,10 +4,11 @@ data files, each partition in a task of the engine.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hudi_core.frozen import dataclass
+from hudi_core import frozen
 from hudi_core.request.results import Result
 from hudi_core.verbs.request import Request, Work
 
@@ -21,7 +22,7 @@ LINE = "tests.support.toy_verb:WeighRequest"
 """Its line of the registry."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen.dataclass(frozen=True, slots=True)
 class WeighRequest(Request):
     """Weigh the data files of a table, in units of `unit` bytes."""
 
