@@ -3,8 +3,7 @@ benchmarks/results/write.json.
 
 Of each write into a million rows, table type and version of Hudi: whole processes, ours on Spark and in one process
 (`--engine local`), with wall seconds, CPU seconds with every child counted and peak memory; the write in a warm
-session; and Hudi's figures by ours. With `--rival` also hudi-rs in one process, built from crates.io by `cargo`, on
-tables of 1.2.0 with an index that it has. All leave the same rows. Each case is stored as it ends, with the commit.
+session; and Hudi's figures by ours. Both leave the same rows. Each case is stored as it ends, with the commit.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.compaction import Answer, code, figures
-from benchmarks.measure import Cost, import_engine, machine, middle, run_whole_process, store
+from benchmarks.measure import Cost, import_engine, machine, run_whole_process, store
 from benchmarks.rewrite_process import timed
 from benchmarks.table_copies import cache, on_a_copy
 from benchmarks.tables import COLUMNS, METADATA, OPTIONS, hudi_session
@@ -39,8 +37,6 @@ INDEXES: Final[dict[str, dict[str, str]]] = {
     "BUCKET": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
 }
 """What writers of both sides are given."""
-OF_RIVAL: Final = ("SIMPLE", "RECORD_INDEX")
-"""The indexes that hudi-rs has: it reads the keys of all files, or the record index."""
 
 
 @dataclass(frozen=True)
@@ -197,30 +193,11 @@ def hudi(write: str, copy: Path, table: Table) -> dict[str, float]:
     return cost
 
 
-def rival_program() -> Path:
-    """The program of hudi_rs/, which cargo builds."""
-    target = cache() / "hudi-rs-write"
-    manifest = Path(__file__).parent / "hudi_rs" / "Cargo.toml"
-    command = ["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", str(manifest)]
-    subprocess.run([*command, "--target-dir", str(target)], check=True)
-    return target / "release" / "hudi-rs-write"
-
-
-def rival(program: Path, write: Write, source: Path, kind: str, copy: Path) -> Answer:
-    """The whole process of hudi-rs, which makes its tables itself."""
-    if is_new(write):
-        shutil.rmtree(copy)
-        copy.mkdir()
-    (file,) = source.iterdir()
-    cost, output = run_whole_process([str(program), write.operation, str(copy), str(file), kind])
-    return cost, json.loads(output)
-
-
-def compare(name: str, table: Table, runs: int, program: Path | None) -> dict[str, Any]:
+def compare(name: str, table: Table, runs: int) -> dict[str, Any]:
     """All figures of one write; the engines take turns. Raises RuntimeError where they leave other rows."""
     made, write = table.made(), WRITES[name]
     source = source_of(table.version, name)
-    costs: dict[str, list[Cost]] = {"hudi": [], "spark": [], "local": [], "hudi_rs": []}
+    costs: dict[str, list[Cost]] = {"hudi": [], "spark": [], "local": []}
     warms: dict[str, list[dict[str, float]]] = {"hudi": [], "spark": []}
     seen: dict[str, dict[str, Any]] = {}
     works: dict[str, Callable[[Path], Answer]] = {
@@ -229,8 +206,6 @@ def compare(name: str, table: Table, runs: int, program: Path | None) -> dict[st
         "local": lambda copy: whole(write, source, table.index, copy, ["--engine", "local"]),
         "spark, warm": lambda copy: warm("ours", name, copy, table),
     }
-    if program is not None and table.version == "1.2.0" and table.index in OF_RIVAL:
-        works["hudi_rs"] = lambda copy: rival(program, write, source, table.kind, copy)
     for _ in range(runs):
         for engine, does in works.items():
 
@@ -247,12 +222,7 @@ def compare(name: str, table: Table, runs: int, program: Path | None) -> dict[st
     if len({tuple(found[key] for key in ("rows", "ts", "a")) for found in seen.values()}) != 1:
         raise RuntimeError(f"{name}, {table}: the engines do not hold the same rows: {seen}")
     mib = {engine: found["new_base_mib"] for engine, found in seen.items()}
-    measured = {engine: found for engine, found in costs.items() if found}
-    found = {"rows": ROWS, "runs": runs, **figures(measured, warms, mib)}
-    if costs["hudi_rs"]:
-        theirs, local = middle(costs["hudi_rs"]), middle(costs["local"])
-        found["hudi_rs_ratios"] = {key: round(getattr(theirs, key) / getattr(local, key), 2) for key in ("cpu", "wall")}
-    return found
+    return {"rows": ROWS, "runs": runs, **figures(costs, warms, mib)}
 
 
 def _same(batches: Any) -> Any:
@@ -267,7 +237,6 @@ def main() -> None:
     parser.add_argument("--hudi", default=",".join(VERSIONS))
     parser.add_argument("--indexes", default="SIMPLE", help=f"some of {', '.join(INDEXES)}")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--rival", action="store_true", help="measure hudi-rs, too")
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--make", help=argparse.SUPPRESS)
     parser.add_argument("--process", nargs=4, help=argparse.SUPPRESS)
@@ -282,10 +251,9 @@ def main() -> None:
         return
     kept = json.loads(chosen.output.read_text())["cases"] if chosen.output.is_file() else {}
     given = (chosen.writes.split(";"), *(item.split(",") for item in (chosen.types, chosen.hudi, chosen.indexes)))
-    program = rival_program() if chosen.rival else None
     for name, kind, version, index in product(*given):
         case = Table(version, kind, index)
-        found = compare(name, case, chosen.runs, program)
+        found = compare(name, case, chosen.runs)
         kept[f"{name}, {case}"] = {"machine": machine(), "commit": code(), **found}
         store(chosen.output, {"cases": kept})
         print(json.dumps({f"{name}, {case}": found}), flush=True)
