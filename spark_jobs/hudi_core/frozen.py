@@ -22,10 +22,10 @@ _ORDER: Final = {f"__{name}__": getattr(operator, name) for name in ("lt", "le",
 
 def _frozen(cls: type, *, order: bool) -> type:
     cls.__doc__ = cls.__doc__ or cls.__name__  # else dataclass() writes one, by a signature, which takes long
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
-    fields = dataclasses.fields(made)
+    collected: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
+    fields = dataclasses.fields(collected)
     names = [field.name for field in fields]
-    members = {name: value for name, value in vars(made).items() if name not in names and name not in _OF_A_CLASS}
+    members = {name: value for name, value in vars(collected).items() if name not in names and name not in _OF_A_CLASS}
     inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
     compared = [field.name for field in fields if field.compare]
     hashed = [field.name for field in fields if (field.compare if field.hash is None else field.hash)]
@@ -53,7 +53,7 @@ def _frozen(cls: type, *, order: bool) -> type:
 def _init(cls: type, fields: Iterable[dataclasses.Field[Any]]) -> Callable[..., None]:
     """Returns a constructor. It sets the slots past `__setattr__`, which refuses."""
     scope: dict[str, Any] = {"FACTORY": _FACTORY}
-    given: dict[object, list[str]] = {False: [], True: []}
+    parameters: dict[object, list[str]] = {False: [], True: []}
     lines = []
     for field in fields:
         name, value = field.name, field.name
@@ -61,24 +61,24 @@ def _init(cls: type, fields: Iterable[dataclasses.Field[Any]]) -> Callable[..., 
         if field.default_factory is not dataclasses.MISSING:
             scope[f"new_{name}"] = field.default_factory
             value = f"new_{name}() if {name} is FACTORY else {name}" if field.init else f"new_{name}()"
-            given[field.kw_only] += [f"{name}=FACTORY"] if field.init else []
+            parameters[field.kw_only] += [f"{name}=FACTORY"] if field.init else []
         elif field.default is not dataclasses.MISSING:
             scope[f"default_{name}"] = field.default
             value = name if field.init else f"default_{name}"
-            given[field.kw_only] += [f"{name}=default_{name}"] if field.init else []
+            parameters[field.kw_only] += [f"{name}=default_{name}"] if field.init else []
         elif field.init:
-            given[field.kw_only].append(name)
+            parameters[field.kw_only].append(name)
         else:
             continue
         lines.append(f"    set_{name}(self, {value})")
     if hasattr(cls, "__post_init__"):
         lines.append("    self.__post_init__()")
-    keywords = ["*", *given[True]] if given[True] else []
-    parameters = ", ".join(["self", *given[False], *keywords])
-    exec(f"def __init__({parameters}):\n" + "\n".join(lines or ["    pass"]), scope)
+    keywords = ["*", *parameters[True]] if parameters[True] else []
+    signature = ", ".join(["self", *parameters[False], *keywords])
+    exec(f"def __init__({signature}):\n" + "\n".join(lines or ["    pass"]), scope)
     scope["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
-    made: Callable[..., None] = scope["__init__"]
-    return made
+    constructor: Callable[..., None] = scope["__init__"]
+    return constructor
 
 
 def _values_of(names: list[str]) -> Callable[[Any], Any]:
