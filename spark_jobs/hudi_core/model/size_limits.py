@@ -37,14 +37,14 @@ class Limit(_Entry, Enum):
     SCHEMA_HISTORY = "schema_history", 256 * _MIB, "the schemas that a table had"
     MARKERS = "markers", 256 * _MIB, "a list of markers"
     OTHER = "other", 512 * _MIB, "any other file that is read as a whole"
-    LOG_BLOCK = "log_block", 512 * _MIB, "a log block, or a record of one, that is read as a whole"
+    LOG_BLOCK = "log_block", 512 * _MIB, "a log block that is read as a whole, or a record of a log block"
     HFILE_BLOCK = "hfile_block", 256 * _MIB, "a block of an HFile, decompressed"
     PARQUET_FOOTER = "parquet_footer", 64 * _MIB, "the footer of a Parquet file"
     PARQUET_CHUNK = "parquet_chunk", 2048 * _MIB, "a column of a Parquet row group, as it is stored"
     PARQUET_PAGES = (
         "parquet_pages",
         512 * _MIB,
-        "the pages that a Parquet row group is read by: the largest one of each column, decompressed",
+        "the largest pages of a Parquet row group, one of each column, decompressed",
     )
     ORC_STRIPE = "orc_stripe", 1024 * _MIB, "an ORC stripe, or 8 bytes for each value if that is more"
 
