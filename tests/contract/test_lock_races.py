@@ -92,7 +92,7 @@ def test_one_writer_takes_the_lock_in_the_tables_storage(
     assert fair(found), found
 
 
-@pytest.mark.parametrize(("writers", "rounds"), tiered([(8, 20), (8, ROUNDS), (16, ROUNDS)], [(8, 20)]))
+@pytest.mark.parametrize(("writers", "rounds"), tiered([(8, 8), (8, ROUNDS), (16, ROUNDS)], [(8, 8)]))
 def test_one_writer_takes_the_lock_in_zookeeper(zookeeper: str, writers: int, rounds: int) -> None:
     found = race_for_lock(locks_of(LockSpec("zookeeper", zookeeper), writers), rounds)
     assert fair(found), found

@@ -177,6 +177,7 @@ def test_an_hfile_index_that_unpacks_to_millions_of_entries(hostile: Hostile) ->
     table.keeps_rows(expected, "--metadata", "on")
 
 
+@pytest.mark.conformance
 def test_columns_that_unpack_to_three_gigabytes(hostile: Hostile, tmp_path: Path) -> None:
     table = hostile("6", "cow_basic")
     path = max(table.base.glob("2024-01-01/*.parquet"), key=lambda path: path.name.rsplit("_", 1)[-1])

@@ -16,7 +16,6 @@ from tests.interop.twice_written import Twice
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
-from tests.support.tiers import tiered
 from tests.support.writes import changed, like, own_columns
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
@@ -68,10 +67,8 @@ def given_rows(rows: pa.Table) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize(
-    ("version", "name", "index"),
-    tiered(cases(), [("9", "cow_basic", "bloom")]),
-)
+@pytest.mark.conformance
+@pytest.mark.parametrize(("version", "name", "index"), cases())
 def test_rows_are_where_real_hudi_puts_them(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str, index: str
 ) -> None:

@@ -46,6 +46,7 @@ def group(large_group: Callable[[Path], CompactionUnit], tmp_path: Path) -> Path
     return tmp_path / "group"
 
 
+@pytest.mark.conformance
 def test_memory_stays_within_the_bound_when_the_rows_do_not(group: Path) -> None:
     done = run(group, BUDGET)
     assert sum(done["written"]) == done["read"][0] > BASE_ROWS

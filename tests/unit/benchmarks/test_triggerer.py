@@ -11,7 +11,6 @@ from benchmarks.measure import percentiles
 from benchmarks.triggerer import WRITES, is_in_time, make_tables, measurements, run
 from benchmarks.triggerer_process import WAITS, WATCHERS, Counts, Measurement, lags
 from hudi_core.storage.local import LocalStorage
-from tests.support.tiers import tiered
 
 
 def test_tables_have_as_many_writes_as_archival_leaves(tmp_path: Path) -> None:
@@ -61,7 +60,8 @@ def test_two_intervals_are_too_late() -> None:
 
 @pytest.mark.airflow
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "tables"), tiered([(WATCHERS, 4), (WAITS, 4), (WAITS, 2)], [(WAITS, 2)]))
+@pytest.mark.conformance
+@pytest.mark.parametrize(("kind", "tables"), [(WATCHERS, 4), (WAITS, 4), (WAITS, 2)])
 def test_airflows_own_runner_fires_every_event(kind: str, tables: int, tmp_path: Path) -> None:
     folder = make_tables(tables, tmp_path)
     found = run(Measurement(kind, str(folder), triggers=4, interval=0.5, seconds=2.0), tmp_path / "airflow")

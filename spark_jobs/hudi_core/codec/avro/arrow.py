@@ -17,7 +17,7 @@ from hudi_core.codec.avro.arrow_routes import Route, read_columns
 from hudi_core.codec.avro.arrow_types import as_meant, logical_field, logical_type, spark_field
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.resolve import AvroType, resolve
-from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.avro.schema import AvroSchema, kept_by_schema
 from hudi_core.codec.columns import unsliced, with_children
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.frozen import dataclass
@@ -34,6 +34,11 @@ def arrow_schema(schema: AvroSchema, *, path: str = "Avro schema") -> pa.Schema:
     default other than null for with_defaults. Raises UnsupportedError for unions of several types and for types that
     contain themselves.
     """
+    return _arrow_schema(schema, path)
+
+
+@kept_by_schema
+def _arrow_schema(schema: AvroSchema, path: str) -> pa.Schema:
     record = _record(schema, path)
     fields = (logical_field(child.name, child.type, path=path) for child in record.fields)
     return pa.schema(

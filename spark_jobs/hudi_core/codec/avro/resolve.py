@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from hudi_core.codec.avro.schema import MAX_DEPTH, named_type
+from hudi_core.codec.avro.schema import MAX_DEPTH, kept_by_schema, named_type
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.frozen import dataclass
 from hudi_core.model.names import check_distinct
@@ -71,6 +71,11 @@ def resolve(schema: Any, *, path: str) -> AvroType:
     UnsupportedError when it contains itself, nests deeper than MAX_DEPTH or has two fields that differ in case alone;
     both name `path`.
     """
+    return _resolved(schema, path)
+
+
+@kept_by_schema
+def _resolved(schema: Any, path: str) -> AvroType:
     return _Resolver(path).type_of(schema, "", 0)
 
 

@@ -9,19 +9,45 @@ memory. The limits are far above what Hudi writes: a table of 10,000 columns has
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
-from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.errors import CorruptFileError, FormatError, HudiError, UnsupportedError
 from hudi_core.frozen import dataclass
 from hudi_core.model.names import META_FIELDS, OPERATION
 
 AvroSchema = dict[str, Any]
 """The JSON object of a named or complex Avro type."""
 _Type = TypeVar("_Type")
+_Made = TypeVar("_Made")
 
 MAX_SCHEMA_BYTES = 16 << 20
 """A larger schema is refused: a table of 10,000 columns needs about 2 MB."""
+_KEPT, _KEPT_CHARACTERS = 128, 64 << 10
+"""How many schemas `kept_by_schema` keeps, and the longest of them."""
+
+
+def kept_by_schema(make: Callable[[Any, str], _Made]) -> Callable[[Any, str], _Made]:
+    """Keeps what `make` returned for a schema and a path, which it may use in errors only. A small write asks 60 times
+    for what follows from two schemas. What it returns must be immutable. Errors and long schemas are not kept.
+    """
+
+    @lru_cache(maxsize=_KEPT)
+    def kept(text: str) -> _Made:
+        return make(json.loads(text), "")
+
+    @wraps(make)
+    def made(schema: Any, path: str) -> _Made:
+        try:
+            text = json.dumps(schema)
+            if len(text) <= _KEPT_CHARACTERS:
+                return kept(text)
+        except (HudiError, RecursionError):
+            pass  # below, the error names the path
+        return make(schema, path)
+
+    return made
 
 
 def parse_schema(text: str, *, path: str) -> AvroSchema:

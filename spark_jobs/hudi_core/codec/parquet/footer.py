@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,6 +32,9 @@ _LEVELS: Final = {2: I64, 3: I64}
 _SHAPES: Final = {2: I32}
 TAIL: Final = 8
 """Bytes after the footer: its length and the magic."""
+_KEPT: Final = 4096
+_passed: dict[bytes, None] = {}
+"""Hashes of the last footers that were sound: a run opens a file up to three times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,11 @@ def is_by_parquet_mr(metadata: pq.FileMetaData) -> bool:
 
 def check_footer(footer: bytes, schema: pq.ParquetSchema, path: str) -> None:
     """Raises CorruptFileError naming `path` for a footer whose column chunks Arrow's binding could not give out, and
-    UnsupportedError for encrypted ones. `footer` is the FileMetaData; `schema` is Arrow's.
+    UnsupportedError for encrypted ones. `footer` is the FileMetaData; `schema` is what Arrow reads in it.
     """
+    digest = sha256(footer).digest()
+    if digest in _passed:
+        return
     columns = [_column(schema.column(number)) for number in range(len(schema))]
     try:
         for number, chunk in _chunks(CompactReader(footer)):
@@ -67,6 +74,9 @@ def check_footer(footer: bytes, schema: pq.ParquetSchema, path: str) -> None:
         raise UnsupportedError("the columns of this Parquet file are encrypted", path=path) from error
     except (ValueError, IndexError) as error:
         raise CorruptFileError(f"the footer of the Parquet file is damaged: {error}", path=path) from error
+    if len(_passed) >= _KEPT:
+        _passed.clear()
+    _passed[digest] = None
 
 
 def footer_of(tail: bytes) -> tuple[int, bytes | None]:

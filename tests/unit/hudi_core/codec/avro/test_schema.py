@@ -25,6 +25,32 @@ def test_meta_fields_are_put_in_front_once_and_taken_away() -> None:
     assert avro.field(full, "no") is None
 
 
+def test_what_follows_from_a_schema_is_made_once_and_errors_name_their_path() -> None:
+    made: list[Any] = []
+
+    @avro.kept_by_schema
+    def names(schema: Any, path: str) -> tuple[str, ...]:
+        made.append(schema)
+        if not schema["fields"]:
+            raise CorruptFileError("no fields", path=path)
+        return tuple(avro.field_names(schema))
+
+    for _ in range(3):
+        assert names(record(id="long"), "a") == ("id",)
+        assert names(record(id="long", ts="long"), "a") == ("id", "ts")
+    assert len(made) == 2
+    for path in ("b", "c"):
+        with pytest.raises(CorruptFileError) as caught:
+            names(record(), path)
+        assert caught.value.path == path
+    wide, deep = record(**dict.fromkeys((f"column_{at}" for at in range(4000)), "long")), record(id="long")
+    for _ in range(5000):
+        deep = {**deep, "nested": deep}
+    made.clear()
+    assert [len(names(wide, "a")), len(names(wide, "a")), names(deep, "a")] == [4000, 4000, ("id",)]
+    assert len(made) == 3, "neither long nor deep schemas are kept"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import check_footer, footer_of
 from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
+from hudi_core.codec.parquet.thrift import CompactReader
 from hudi_core.errors import CorruptFileError, HudiError, UnsupportedError
 from tests.support.golden_data import GoldenCase
 
@@ -96,6 +97,31 @@ def test_footers_of_hudi_pass(golden: object, version: str) -> None:
     for path in files:
         _, footer, schema = parts(path.read_bytes())
         check_footer(footer, schema, str(path))
+
+
+def test_a_sound_footer_is_looked_through_once_and_a_damaged_one_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[bytes] = []
+
+    class Reader(CompactReader):
+        def __init__(self, data: bytes) -> None:
+            looked.append(data)
+            super().__init__(data)
+
+    monkeypatch.setattr("hudi_core.codec.parquet.footer.CompactReader", Reader)
+    monkeypatch.setattr("hudi_core.codec.parquet.footer._passed", {})
+    monkeypatch.setattr("hudi_core.codec.parquet.footer._KEPT", 2)
+    footers = [parts(written(compression_level=None, store_schema=False, version=name))[1] for name in ("1.0", "2.6")]
+    schema = parts(written())[2]
+    for footer in footers * 2:
+        check_footer(footer, schema, "f")
+    assert looked == footers
+    for _ in range(2):
+        with pytest.raises(CorruptFileError):
+            check_footer(footers[0][:-40], schema, "f")
+    third = parts(written(write_statistics=False))[1]
+    for footer in (third, footers[0]):
+        check_footer(footer, schema, "f")
+    assert looked[-2:] == [third, footers[0]], "no more are kept than the bound"
 
 
 def test_a_longer_footer_than_arrow_reads_at_once_is_found() -> None:
