@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Payload, Rules
+from hudi_core.config.rows_config import Payload
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 
 Row = dict[str, Any]
 META = ("_hoodie_commit_time",)

@@ -10,6 +10,7 @@ from dataclasses import field, fields, replace
 from typing import Any, Final
 
 from hudi_core.config.keys import ConfigKey, boolean, name_list, one_of, whole_number
+from hudi_core.config.rows_config import Payload
 from hudi_core.config.table_config import COPY_ON_WRITE, MERGE_ON_READ
 from hudi_core.config.versions import SUPPORTED
 from hudi_core.errors import ConfigError, UnsupportedError
@@ -24,16 +25,13 @@ EVENT_TIME: Final = "EVENT_TIME_ORDERING"
 COMMIT_TIME: Final = "COMMIT_TIME_ORDERING"
 MERGE_MODES: Final = (EVENT_TIME, COMMIT_TIME)
 CUSTOM: Final = "CUSTOM"
-_MODELS: Final = "org.apache.hudi.common.model."
-DEFAULT_PAYLOAD: Final = f"{_MODELS}DefaultHoodieRecordPayload"
-LATEST_PAYLOAD: Final = f"{_MODELS}OverwriteWithLatestAvroPayload"
 _PAYLOADS: Final = {
-    DEFAULT_PAYLOAD: EVENT_TIME,
-    LATEST_PAYLOAD: COMMIT_TIME,
-    f"{_MODELS}EventTimeAvroPayload": EVENT_TIME,
-    f"{_MODELS}PartialUpdateAvroPayload": EVENT_TIME,
-    f"{_MODELS}OverwriteNonDefaultsWithLatestAvroPayload": COMMIT_TIME,
-    f"{_MODELS}AWSDmsAvroPayload": COMMIT_TIME,
+    Payload.DEFAULT.value: EVENT_TIME,
+    Payload.LATEST.value: COMMIT_TIME,
+    Payload.EVENT_TIME.value: EVENT_TIME,
+    Payload.PARTIAL_UPDATE.value: EVENT_TIME,
+    Payload.NON_DEFAULTS.value: COMMIT_TIME,
+    Payload.AWS_DMS.value: COMMIT_TIME,
 }
 """The payload classes that a new table may have, with the merge modes that version 9 records for them
 (HoodieTableConfig.inferMergingConfigsForV9TableCreation).
@@ -190,7 +188,7 @@ class NewTable:
     @property
     def payload_mode(self) -> str:
         """The merge mode of the payload class; empty without one. Version 8 has modes of two classes alone."""
-        if self.table_version == 8 and self.payload not in ("", DEFAULT_PAYLOAD, LATEST_PAYLOAD):
+        if self.table_version == 8 and self.payload not in ("", Payload.DEFAULT.value, Payload.LATEST.value):
             return CUSTOM
         return _PAYLOADS.get(self.payload, "")
 

@@ -5,6 +5,7 @@ the size of plans. filegroup/merge/payload_store.py writes rows beyond the memor
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Final
 
 from hudi_core.config.keys import (
@@ -21,6 +22,21 @@ from hudi_core.config.keys import (
     whole_number,
 )
 from hudi_core.frozen import dataclass
+
+_MODELS: Final = "org.apache.hudi.common.model."
+
+
+class Payload(str, Enum):
+    """Payload classes by their names in properties and options."""
+
+    LATEST = _MODELS + "OverwriteWithLatestAvroPayload"
+    DEFAULT = _MODELS + "DefaultHoodieRecordPayload"
+    EVENT_TIME = _MODELS + "EventTimeAvroPayload"
+    NON_DEFAULTS = _MODELS + "OverwriteNonDefaultsWithLatestAvroPayload"
+    PARTIAL_UPDATE = _MODELS + "PartialUpdateAvroPayload"
+    AWS_DMS = _MODELS + "AWSDmsAvroPayload"
+    POSTGRES = _MODELS + "debezium.PostgresDebeziumAvroPayload"
+
 
 _MAX = 2**53
 _MOST_SORTED = 512 << 20

@@ -14,12 +14,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hudi_core.codec.columns import top_columns
+from hudi_core.config.rows_config import Payload
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.ordering_values import Ordering, nulls
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys
 from hudi_core.filegroup.merge.row_merge import RowMerger
-from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Payload, Rules
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 from hudi_core.filegroup.merge.winning_version import (
     Events,
     Folded,

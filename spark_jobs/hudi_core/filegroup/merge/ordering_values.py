@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from hudi_core.codec.avro.resolve import AvroField, AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.columns import column_of
+from hudi_core.config.rows_config import Payload
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.record_keys import as_mask
 from hudi_core.filegroup.merge.row_merge import Default, field_defaults
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Payload, Rules
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.frozen import dataclass
 from hudi_core.model.names import alike
 

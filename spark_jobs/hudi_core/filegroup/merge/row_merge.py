@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.columns import is_text
+from hudi_core.config.rows_config import Payload
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.record_keys import as_mask, delete_flags
-from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Payload, Rules
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 from hudi_core.filegroup.merge.user_mergers import apply_merger
 from hudi_core.filegroup.merge.winning_version import Kind, Step
 from hudi_core.frozen import dataclass

@@ -12,23 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
 
-from hudi_core.config.rows_config import MERGE_FUNCTION, USE_RECORD_POSITIONS, WRITERS_PAYLOAD
+from hudi_core.config.rows_config import MERGE_FUNCTION, USE_RECORD_POSITIONS, WRITERS_PAYLOAD, Payload
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.frozen import dataclass
 from hudi_core.model.names import IS_DELETED, OPERATION, RECORD_KEY
-
-_PACKAGE = "org.apache.hudi.common.model."
-
-
-class Payload(str, Enum):
-    LATEST = _PACKAGE + "OverwriteWithLatestAvroPayload"
-    DEFAULT = _PACKAGE + "DefaultHoodieRecordPayload"
-    EVENT_TIME = _PACKAGE + "EventTimeAvroPayload"
-    NON_DEFAULTS = _PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload"
-    PARTIAL_UPDATE = _PACKAGE + "PartialUpdateAvroPayload"
-    AWS_DMS = _PACKAGE + "AWSDmsAvroPayload"
-    POSTGRES = _PACKAGE + "debezium.PostgresDebeziumAvroPayload"
 
 
 class Fill(str, Enum):

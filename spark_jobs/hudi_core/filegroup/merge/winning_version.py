@@ -18,7 +18,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Payload, Rules
+from hudi_core.config.rows_config import Payload
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.frozen import dataclass
 
 Kinds = NDArray[np.uint8]

@@ -15,9 +15,7 @@ from hudi_core.config.keys import ConfigKey, flag, optional
 from hudi_core.config.new_table import (
     COMMIT_TIME,
     CUSTOM,
-    DEFAULT_PAYLOAD,
     EVENT_TIME,
-    LATEST_PAYLOAD,
     NewTable,
     key_generator_class,
     key_generator_type,
@@ -31,6 +29,7 @@ from hudi_core.config.rows_config import (
     TIME_TYPE,
     TIME_UNIT,
     TIME_ZONE,
+    Payload,
 )
 from hudi_core.config.table_config import (
     ARCHIVE_FOLDER,
@@ -70,7 +69,6 @@ from hudi_core.filegroup.merge.table_policy import (
     PROPERTY_PREFIX,
     STRATEGY_KEY,
     STRATEGY_KEY_0_15,
-    Payload,
 )
 from hudi_core.filegroup.read.partition_values import KEYGENERATOR_CLASS, KEYGENERATOR_TYPE
 from hudi_core.filegroup.write.key_generator import HIVE_STYLE, URL_ENCODE
@@ -89,7 +87,7 @@ _TIMES: Final = (
     *(TIME_TYPE, TIME_UNIT, TIME_INPUT, TIME_DELIMITER, TIME_OUTPUT, TIME_ZONE, TIME_INPUT_ZONE, TIME_OUTPUT_ZONE),
 )
 """The settings of times in partition paths."""
-_PAYLOADS: Final = {EVENT_TIME: DEFAULT_PAYLOAD, COMMIT_TIME: LATEST_PAYLOAD}
+_PAYLOADS: Final = {EVENT_TIME: Payload.DEFAULT.value, COMMIT_TIME: Payload.LATEST.value}
 _STRATEGIES: Final = {
     EVENT_TIME: EVENT_TIME_STRATEGY,
     COMMIT_TIME: COMMIT_TIME_STRATEGY,

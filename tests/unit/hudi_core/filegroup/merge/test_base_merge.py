@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hudi_core.config.rows_config import Payload
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.merge.base_merge import MergeCounts, SliceMerge, grouped
 from hudi_core.filegroup.merge.log_merge import LogMerger, LogRecords
 from hudi_core.filegroup.merge.ordering_values import Ordering
-from hudi_core.filegroup.merge.table_policy import FILL_OF, Fill, MergePolicy, Payload, Rules
+from hudi_core.filegroup.merge.table_policy import FILL_OF, Fill, MergePolicy, Rules
 
 SCHEMA = pa.schema([("key", pa.string()), ("ts", pa.int64()), ("value", pa.string())])
 AVRO = {

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_core.config.rows_config import Payload
 from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.base_merge import SliceMerge
 from hudi_core.filegroup.merge.log_merge import LogMerger, merge_columns
 from hudi_core.filegroup.merge.ordering_values import Ordering
-from hudi_core.filegroup.merge.table_policy import FILL_OF, DeleteMark, Fill, MergePolicy, Payload, Rules
+from hudi_core.filegroup.merge.table_policy import FILL_OF, DeleteMark, Fill, MergePolicy, Rules
 from tests.support.reference_merge import DEFAULTS, MARKER, Reference, Row, Version, entry, record
 from tests.support.tiers import tiered
 

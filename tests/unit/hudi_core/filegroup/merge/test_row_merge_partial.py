@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hudi_core.config.rows_config import Payload
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.row_merge import FULL, ColumnPatterns, Default, RowMerger, field_defaults
-from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Payload, Rules
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 
 FIELDS: list[tuple[str, Any, Any]] = [
     ("none", ["null", "long"], None),

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from hudi_core.config.rows_config import Payload
 from hudi_core.errors import UnsupportedError
-from hudi_core.filegroup.merge.table_policy import POSTGRES_ORDER, Payload, payload_of
+from hudi_core.filegroup.merge.table_policy import POSTGRES_ORDER, payload_of
 
 
 @pytest.mark.parametrize("payload", list(Payload))

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Payload, Rules
+from hudi_core.config.rows_config import Payload
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.merge.winning_version import Kind, base_step, compares_with_base, log_step
 
 R, F, T, N = Kind.RECORD, Kind.FLAGGED, Kind.TYPED_DELETE, Kind.NATURAL_DELETE

@@ -19,11 +19,11 @@ from hudi_core.codec.avro.schema import without_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
 from hudi_core.codec.log.content import OrderingValue
 from hudi_core.codec.log.positions import decode_positions, encode_positions
-from hudi_core.config.rows_config import WriteConfig
+from hudi_core.config.rows_config import Payload, WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.ordering_values import Ordering
-from hudi_core.filegroup.merge.table_policy import DeleteMark, MergePolicy, Payload, Rules
+from hudi_core.filegroup.merge.table_policy import DeleteMark, MergePolicy, Rules
 from hudi_core.filegroup.read.log_scan import CommittedInstants, log_blocks, scan_log_files
 from hudi_core.filegroup.read.slice_reader import merging
 from hudi_core.model.names import RECORD_KEY, parse_log_file
