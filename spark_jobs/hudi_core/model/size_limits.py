@@ -44,7 +44,7 @@ class Limit(_Entry, Enum):
     PARQUET_PAGES = (
         "parquet_pages",
         512 * _MIB,
-        "the largest pages of a Parquet row group, one of each column, decompressed",
+        "the largest decompressed page of each column of a Parquet row group, added up",
     )
     ORC_STRIPE = "orc_stripe", 1024 * _MIB, "an ORC stripe, or 8 bytes for each value if that is more"
 
