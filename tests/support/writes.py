@@ -9,12 +9,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.model.names import IS_DELETED, META_FIELDS, PARTITION_PATH, RECORD_KEY
+from hudi_core.services.archive.job import ArchiveService
+from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.source.files import RowsFrom
 from hudi_core.services.source.staged_rows import STAGED
 from hudi_core.services.write import route, shard_files, upsert
@@ -60,6 +64,25 @@ def write(
     with nullcontext() if plan is None else tasks_under(plan, route, shard_files, keys, tag, upsert):
         context = open_context(table, {**OPTIONS, **(options or {})}, storage)
         return run_write(context, work, WriteJob, engine or LocalEngine(1), owner or an_owner(), dry_run=dry_run)
+
+
+def archive_behind(table: Path) -> None:
+    """Has all writes so far archived: five inserts into a new partition come, and then an archival."""
+    drop_metadata_table(open_context(table).storage)  # else instants stay until it is compacted
+    for number in range(5):
+        row = like(own_columns(read_rows(table)), {"id": f"later {number} {uuid4()}", "dt": "2031-12-31"})
+        write(table, "insert", put_source(row, table.parent, name=f"later-{uuid4()}"))
+    options = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.cleaner.commits.retained": "1",
+    }
+    context = open_context(table, options)
+    planned = CleanService().schedule(context, an_owner(), dry_run=False)
+    if planned.instant is not None:
+        CleanService().run(context, planned.instant, LocalEngine(1), an_owner(), None)
+    ArchiveService().run_now(context, an_owner(), None)
 
 
 class SeenEngine(LocalEngine):

@@ -37,6 +37,7 @@ from hudi_core.services.write.checks import check_same_schema
 from hudi_core.services.write.new_rows import write_rows
 from hudi_core.services.write.row_shards import expected_files
 from hudi_core.services.write.shard_files import Written
+from hudi_core.services.write.tokens import check_only_one
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY, encode_inflight_overwrite
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
@@ -118,6 +119,7 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
             # Whatever the options compare: no other write was there, and the table still has its schema.
             preconditions=(
                 partial(check_not_written, context, instant=self.instant, plan=plan),
+                partial(check_only_one, context, instant=self.instant, work=work),
                 partial(check_no_plans, context, partitions=plan.partitions),
                 partial(
                     check_same_schema,

@@ -5,6 +5,7 @@ what stops an overwrite then, and at its commit. job.py makes sure that an overw
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Set
+from itertools import chain
 
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
@@ -22,6 +23,7 @@ from hudi_core.services.rewriting.checks import (
 )
 from hudi_core.services.source.files import Needs
 from hudi_core.services.write.checks import check_buckets_of, check_not_nested
+from hudi_core.services.write.seen import Seen
 from hudi_core.services.write.work import Extent, Work
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.replacecommit import encode_requested_overwrite
@@ -173,14 +175,17 @@ def check_not_written(context: TableContext, now: Timeline, instant: str, plan: 
     check_none_rolled_back(context, now, instant, plan.known)
 
 
-def _check_not_changed(
-    context: TableContext, timeline: Timeline, seen: frozenset[str], partitions: frozenset[str]
-) -> None:
-    """Raises ConflictError where rows of the partitions came or went since the commits `seen`: the new rows may have
-    been made of the old ones. The plan knows such a commit, and so would replace its rows.
+def _check_not_changed(context: TableContext, timeline: Timeline, seen: Seen, partitions: frozenset[str]) -> None:
+    """Raises ConflictError where rows of the partitions came or went since what the query has `seen`: the new rows may
+    have been made of the old ones. The plan knows such a commit, and so would replace its rows.
     """
     remedy = "run it again, so that the rows are evaluated again"
-    for item, metadata, partition in _written_since(context, timeline, seen, partitions):
+    archived = (
+        (item, metadata, min(touched))
+        for item, metadata in seen.archived_since(context, timeline)
+        if (touched := _touched(metadata) & partitions)
+    )
+    for item, metadata, partition in chain(_written_since(context, timeline, seen.commits, partitions), archived):
         if not metadata.compacted and metadata.operation_type not in REWRITES:
             raise ConflictError(
                 f"{item.action} {item.requested_time} has written to partition {partition!r} while the rows that are "
@@ -188,7 +193,7 @@ def _check_not_changed(
                 path=context.active.path_of(item),
                 remedy=remedy,
             )
-    rolled_back = context.rolled_back_among(seen, timeline)
+    rolled_back = context.rolled_back_among(seen.commits, timeline)
     if rolled_back is not None:
         raise ConflictError(
             f"commit {rolled_back} was rolled back while the rows were evaluated",
@@ -206,6 +211,11 @@ def _written_since(
     for item in now.commits():
         if item.requested_time not in known:
             metadata = context.active.read_commit(item)
-            touched = {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})} & partitions
+            touched = _touched(metadata) & partitions
             if touched:
                 yield item, metadata, min(touched)
+
+
+def _touched(metadata: CommitMetadata) -> set[str]:
+    """Returns the partitions that a commit wrote to, or replaced file groups of."""
+    return {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})}

@@ -365,6 +365,9 @@ def _opened(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
             yield file
     except CorruptFileError as error:
         raise CorruptFileError(error.message, path=error.path, remedy=_DAMAGED) from error
+    except StorageNotFoundError as error:
+        message, remedy = "the file was deleted since the source was listed", "run it again"
+        raise ConflictError(message, path=path, remedy=remedy) from error
 
 
 def read_part(rows: SourceRows, part: SourcePart) -> Iterator[pa.RecordBatch]:

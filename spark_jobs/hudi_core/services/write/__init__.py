@@ -3,6 +3,7 @@
 - ``verb``: what a second request with the same token does; which failed writes are rolled back first; which writers and
   plans stop a request; what happens to an attempt that fails.
 - ``tokens``: which instant has a token, on the timeline or in the archive; what a run would do with it first.
+- ``seen``: which commits came after a query or predicate took rows from the table, also archived ones.
 - ``work``: what each kind of write says of itself: its action, its partitions, what stops it; what a result counts.
 - ``checks``: what must still hold: the table's schema, its buckets, no partition below another, no other commit to the
   file groups of a write, no log block that hides those of a write.

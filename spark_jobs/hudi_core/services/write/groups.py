@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Set
+from collections.abc import Container, Iterator, Mapping, Set
 from dataclasses import field
 
 from hudi_core.errors import ConflictError
@@ -12,7 +12,9 @@ from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.checks import check_no_plans_on, check_none_rolled_back
-from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, State
+from hudi_core.services.write.seen import Seen
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system_view import PendingWork
 
@@ -71,20 +73,20 @@ def check_not_replaced(
 
 
 def check_not_changed(
-    context: TableContext, now: Timeline, instant: str, groups: Groups, known: Set[str], seen: Set[str] | None = None
+    context: TableContext, now: Timeline, instant: str, groups: Groups, known: Set[str], seen: Seen | None = None
 ) -> None:
     """Raises ConflictError where a commit that is not `known` changed a file group of the write: its rows would be lost
     behind the new base file (apache/hudi#19763), or ours in a group that was replaced, or that got a base file in
     layout 1, by a compaction or by rows that filled it; or where it made a bucket that the write makes
     (apache/hudi#7838), or resized buckets of its partitions. Also raises it where a known commit was rolled back. The
-    rows that Spark or a predicate took from the table are of the commits `seen`: another commit that changed rows of
-    the file groups counts, too. None for rows of files.
+    rows that Spark or a predicate took from the table are of what it had `seen`: another commit that changed rows of
+    the file groups counts, too, and a rollback of one that it saw. None for rows of files.
     """
-    for item in now.commits():
-        is_known, is_seen = item.requested_time in known, seen is None or item.requested_time in seen
+    for item, is_known, archived in _commits(context, now, known, seen):
+        is_seen = seen is None or item.requested_time in seen.commits
         if is_known and is_seen:
             continue
-        metadata = context.active.read_commit(item)
+        metadata = context.active.read_commit(item) if archived is None else archived
         is_rewrite = metadata.compacted or metadata.operation_type in REWRITES
         if is_known and is_rewrite:
             continue
@@ -105,4 +107,16 @@ def check_not_changed(
                 path=context.active.path_of(item),
                 remedy="run it again",
             )
-    check_none_rolled_back(context, now, instant, known)
+    check_none_rolled_back(context, now, instant, known if seen is None else known | seen.commits)
+
+
+def _commits(
+    context: TableContext, now: Timeline, known: Set[str], seen: Seen | None
+) -> Iterator[tuple[Instant, bool, CommitMetadata | None]]:
+    """Yields each commit on the timeline, and each that came and was archived since the query, which the plan knew: the
+    instant, whether the plan knew it, and its metadata if it is archived.
+    """
+    for item in now.commits():
+        yield item, item.requested_time in known, None
+    for item, metadata in () if seen is None else seen.archived_since(context, now):
+        yield item, True, metadata

@@ -43,6 +43,7 @@ from hudi_core.services.write.route import RouteUnit, groups_of, produce_routed,
 from hudi_core.services.write.shard_files import RowsTarget
 from hudi_core.services.write.tagging.exchange import tag_rows
 from hudi_core.services.write.tagging.tag import Tagged
+from hudi_core.services.write.tokens import check_only_one
 from hudi_core.services.write.upsert import Upserted, UpsertTarget, write_routed
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.commit import Operation, encode_inflight, to_come
@@ -178,6 +179,7 @@ class WriteJob(RewriteJob[WritePlan]):
                     known=plan.known,
                     seen=self._work.seen,
                 ),
+                partial(check_only_one, context, instant=self.instant, work=self._work),
                 partial(check_no_plans, context, groups=self._groups),
                 partial(check_not_hidden, context, instant=self.instant, stats=rewritten.stats),
                 partial(check_same_schema, context, instant=self.instant, schema=known),

@@ -29,14 +29,17 @@ class Found:
 
 def find_token(context: TableContext, timeline: Timeline, work: Work, *, archived: bool = True) -> Found | None:
     """Returns the newest write with the token of `work`, of whatever operation, on the timeline, then in the archive.
-    Raises CorruptFileError.
+    Without `archived` the archive is searched only if a write has left the timeline since that was listed. Raises
+    CorruptFileError.
     """
     token, active = work.token, context.active
     if token is None:
         return None
     writes = reversed(timeline.of_actions(*COMMIT_ACTIONS).instants)
     for item, extra in each_ahead(context.storage, writes, partial(_extra, active)):
-        if extra.get(TOKEN_KEY) == token:
+        if extra is None:
+            archived = True
+        elif extra.get(TOKEN_KEY) == token:
             return Found(item, active.read_commit(item) if item.is_completed else None)
     if not archived:
         return None
@@ -47,15 +50,33 @@ def find_token(context: TableContext, timeline: Timeline, work: Work, *, archive
     return None
 
 
-def _extra(active: ActiveTimeline, item: Instant) -> Mapping[str, str | None]:
-    """Returns the extra metadata of a write; none of one that was rolled back or archived since the listing."""
+def _extra(active: ActiveTimeline, item: Instant) -> Mapping[str, str | None] | None:
+    """Returns the extra metadata of a write; None if it was archived or rolled back since the listing."""
     try:
         if item.is_completed:
             return active.read_commit(item, stats=False).extra_metadata
         path = active.path(item.requested_time, item.action, State.REQUESTED)
         return requested_extra(active.read_requested(item.requested_time, item.action), item.action, path=path)
     except StorageNotFoundError:
-        return {}
+        return None
+
+
+def check_only_one(context: TableContext, now: Timeline, instant: str, work: Work) -> None:
+    """Raises ConflictError where another commit has the token of `work` since the instant was requested. The lock keeps
+    two runs with a token apart, but a lock can be lost between its last check and the request.
+    """
+    if work.token is None:
+        return
+    for item in now.commits():
+        if item.requested_time == instant or item.requested_time in work.searched:
+            continue
+        if context.active.read_commit(item, stats=False).extra_metadata.get(TOKEN_KEY) == work.token:
+            raise ConflictError(
+                f"{item.action} {item.requested_time} has done the work of the token {work.token!r} since {instant} "
+                "was requested",
+                path=context.active.path_of(item),
+                remedy="run it again: it then finds that the work is done",
+            )
 
 
 def what_comes_first(context: TableContext, work: Work) -> str:

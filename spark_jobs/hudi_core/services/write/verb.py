@@ -5,14 +5,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from hudi_core.config.concurrency_config import CONCURRENCY_MODE
 from hudi_core.engine.protocol import Engine
-from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, HudiError
+from hudi_core.errors import (
+    ConfigError,
+    ConflictError,
+    CorruptFileError,
+    HudiError,
+    StorageNotFoundError,
+    TimelineError,
+)
 from hudi_core.history.archived import begin_of_writes
 from hudi_core.metadata_table.indexed_table import define_added_columns
 from hudi_core.request.results import Progress
@@ -26,6 +34,7 @@ from hudi_core.services.rollback.verb import RollbackResult, clean_failed_writes
 from hudi_core.services.source.count import counted_rows
 from hudi_core.services.source.files import find_source
 from hudi_core.services.source.staged_rows import source_of
+from hudi_core.services.write.seen import Seen
 from hudi_core.services.write.tokens import find_token, what_comes_first
 from hudi_core.services.write.work import Extent, Work, WriteResult
 from hudi_core.storage.one_look import look_again
@@ -69,7 +78,7 @@ def run_write(
     if rows is None:
         return _write(context, work, job_of, engine, owner, progress, begin, dry_run=dry_run)
     if not rows.source:
-        work = replace(work, seen=context.active.load().commits().requested_times)
+        work = replace(work, seen=Seen.of(context.active.load()))
     with source_of(context, rows, engine, dry_run=dry_run) as source:
         work = replace(work, rows=counted_rows(context, source, engine, work.needs()))
         look_again(context.storage)  # the rows took a while
@@ -129,13 +138,15 @@ def _write(
     _roll_failed_writes_back(context, owner)
     for _ in range(_ATTEMPTS):
         # An archival takes the oldest writes first, and so changes the begin before it takes the token's.
-        archived = begin_of_writes(context.active.load()) != begin
-        done = _done_before(context, work, job_of, owner, archived=archived)
+        now = begin_of_writes(context.active.load())
+        done = _done_before(context, work, job_of, owner, archived=now != begin)
         if done is not None:
             return done
-        instant = _request(context, work, extent, owner)
-        if instant is not None:
-            return _run(context, instant, work, job_of, engine, owner, progress)
+        begin = now
+        requested = _request(context, work, extent, owner, begin)
+        if requested is not None:
+            instant, searched = requested
+            return _run(context, instant, replace(work, searched=searched), job_of, engine, owner, progress)
     raise ConflictError(f"other runs with the token {work.token!r} are at work", remedy="run it again")
 
 
@@ -167,23 +178,43 @@ def _done_before(
     """
     found = find_token(context, context.active.load(), work, archived=archived)
     if found is not None and found.metadata is None and not dry_run:
+        instant = found.instant.requested_time
         # This also completes an attempt that had decided to complete.
-        _roll_back(context, work, found.instant.requested_time, owner)
+        with _unless_archived(context, instant):
+            _roll_back(context, work, instant, owner)
+        archived = archived or not context.active.load().contains(instant)
         found = find_token(context, context.active.load(), work, archived=archived)
     if found is None or found.metadata is None:
         return None
     _check_same_work(context, found.instant, found.metadata, work)
-    if not dry_run and context.active.load().contains(found.instant.requested_time):
-        run_instant(job_of(Run(context, found.instant.requested_time, owner), work))  # only cleans up behind it
-    return _repeated(found.instant.requested_time, found.metadata)
+    instant = found.instant.requested_time
+    if not dry_run and context.active.load().contains(instant):
+        with _unless_archived(context, instant):
+            run_instant(job_of(Run(context, instant, owner), work))  # only cleans up behind it
+    return _repeated(instant, found.metadata)
 
 
-def _request(context: TableContext, work: Work, extent: Extent, owner: Owner) -> str | None:
-    """Requests an instant and returns it. Returns None where another run has requested one with the token meanwhile."""
+@contextmanager
+def _unless_archived(context: TableContext, instant: str) -> Iterator[None]:
+    """Passes over errors if the instant has left the timeline: an archival took it meanwhile, or a rollback."""
+    try:
+        yield
+    except HudiError:
+        look_again(context.storage)
+        if context.active.load().contains(instant):
+            raise
+
+
+def _request(
+    context: TableContext, work: Work, extent: Extent, owner: Owner, begin: str | None
+) -> tuple[str, frozenset[str]] | None:
+    """Requests an instant. Returns it with the commits that do not have the token. Returns None where another run has
+    requested an instant with the token meanwhile. `begin` is as in _write.
+    """
     action, content = work.action(context), work.requested(context, process_of(owner))
     with context.lock(owner) as lock:
         timeline = context.active.load()
-        if find_token(context, timeline, work, archived=False) is not None:
+        if find_token(context, timeline, work, archived=begin_of_writes(timeline) != begin) is not None:
             return None
         found = pending_rollback_or_restore(context.active, timeline)
         if found is not None:
@@ -213,7 +244,7 @@ def _request(context: TableContext, work: Work, extent: Extent, owner: Owner) ->
             define_added_columns(context.storage, new, rows.evolved_from)
         context.active.create_requested(instant, action, content)
     log.info("%s %s requested", work.operation, instant)
-    return instant
+    return instant, timeline.commits().requested_times
 
 
 def _run(
@@ -233,8 +264,19 @@ def _run(
         # No plan outlives the attempt: nobody would run it again.
         if not _roll_back_failed(context, work, instant, owner):
             raise
-    found = context.active.load().get(instant, work.action(context))
-    return replace(WriteResult.of(instant, context.active.read_commit(found)), engine=engine.name)
+    return replace(WriteResult.of(instant, _committed(context, instant, work)), engine=engine.name)
+
+
+def _committed(context: TableContext, instant: str, work: Work) -> CommitMetadata:
+    """Returns the metadata of the commit, also if an archival has taken it already."""
+    found = context.active.load().find(instant, work.action(context))
+    with suppress(StorageNotFoundError):
+        if found is not None:
+            return context.active.read_commit(found)
+    archived = context.history().commit(instant)
+    if archived is None:
+        raise TimelineError(f"commit {instant} is neither on the timeline nor archived", path=context.active.folder)
+    return archived
 
 
 def _roll_back_failed(context: TableContext, work: Work, instant: str, owner: Owner) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from hudi_core.frozen import dataclass
 from hudi_core.services.context import TableContext
 from hudi_core.services.source.files import CountedRows, Needs, RowsFrom
+from hudi_core.services.write.seen import Seen
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.timeline import Timeline
 
@@ -69,16 +70,17 @@ class Extent:
 @dataclass(frozen=True, slots=True)
 class Work(ABC):
     """One write. `operation` is the operation type of the commit. `rows` are the counted rows, and `rows_from` says
-    where they come from; a delete_partition has neither. `token` names the work, so that it is done once. `seen` are
-    the commits that the table had before Spark evaluated the rows, because these may come from the table itself; None
-    where the rows come from files.
+    where they come from; a delete_partition has neither. `token` names the work, so that it is done once. `seen` is
+    what the table had before Spark evaluated the rows, because these may come from the table itself; None where the
+    rows come from files. `searched` are the commits without the token when the instant was requested.
     """
 
     operation: str
     rows: CountedRows | None = None
     token: str | None = None
-    seen: frozenset[str] | None = None
+    seen: Seen | None = None
     rows_from: RowsFrom | None = None
+    searched: frozenset[str] = frozenset()
 
     @property
     def row_counts(self) -> Mapping[str, int]:

@@ -279,7 +279,7 @@ def test_wide_rows_are_read_by_few_at_a_time(table: Path, tmp_path: Path, monkey
     assert max(sizes) < 1 << 18
 
 
-def test_a_file_that_changes_after_the_count_is_refused(golden: Golden, tmp_path: Path) -> None:
+def test_a_file_that_changes_or_goes_after_the_count_is_refused(golden: Golden, tmp_path: Path) -> None:
     """With as many rows of each partition, but other keys: they would be taken for new ones."""
     table = golden("9", "cow_basic").table
     rows = own_rows(table, read_rows(table))
@@ -290,4 +290,7 @@ def test_a_file_that_changes_after_the_count_is_refused(golden: Golden, tmp_path
     other = rows.set_column(0, "id", pa.array([f"other{number}" for number in range(rows.num_rows)]))
     pq.write_table(other.replace_schema_metadata(None), folder / "part-0.parquet", row_group_size=7)
     with pytest.raises(ConflictError, match="changed since its rows were counted"):
+        list(source.read_part(counted.rows, counted.parts[0]))
+    (folder / "part-0.parquet").unlink()
+    with pytest.raises(ConflictError, match="deleted since the source was listed"):
         list(source.read_part(counted.rows, counted.parts[0]))

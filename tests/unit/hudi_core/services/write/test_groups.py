@@ -14,6 +14,7 @@ from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.write.groups import Groups, check_no_plans, check_not_changed
+from hudi_core.services.write.seen import Seen as SeenByQuery
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, planned_file_groups
@@ -106,9 +107,10 @@ def test_rows_that_came_from_the_table_are_of_the_commits_that_were_seen(
     seen = Seen.last(table, lambda _, metadata: metadata.compacted is moves)
     now = seen.context.active.load()
     known = now.commits().requested_times
-    before = known - {seen.commit.requested_time}
+    of_all = SeenByQuery.of(now)
+    before = replace(of_all, commits=known - {seen.commit.requested_time})
     for groups in (merged(seen.written), appended(seen.written)):
-        check_not_changed(seen.context, now, OURS, groups, known, known)
+        check_not_changed(seen.context, now, OURS, groups, known, of_all)
         if moves:
             check_not_changed(seen.context, now, OURS, groups, known, before)
         else:

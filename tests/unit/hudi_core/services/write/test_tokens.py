@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.archive.job import ArchiveService
@@ -17,6 +19,7 @@ from hudi_core.services.overwrite.plan import Overwrite
 from hudi_core.services.write import verb
 from hudi_core.services.write.tokens import find_token
 from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.verbs.write import DeletePartitionRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
@@ -24,12 +27,18 @@ from tests.support.overwrites import delete, overwrite, own_rows, put_source, wi
 from tests.support.table_invariants import read_rows
 from tests.support.table_requests import nothing_to_do
 from tests.support.tiers import tiered
+from tests.support.writes import APART, archive_behind, like, own_columns, write
 
 Golden = Callable[[str, str], GoldenCase]
+VERSIONS = tiered(["6", "8", "9"], ["6", "9"])
 
 
 def work_of(token: str | None) -> Overwrite:
     return Overwrite(Operation.DELETE_PARTITION, token=token)
+
+
+def new_row(table: Path) -> Path:
+    return put_source(like(own_columns(read_rows(table)), {"id": "new", "dt": "2031-01-01"}), table.parent)
 
 
 def test_no_token_is_no_instant(golden: Golden) -> None:
@@ -103,7 +112,7 @@ def test_a_write_reads_the_archive_once(golden: Golden, monkeypatch: pytest.Monk
     monkeypatch.setattr(LsmHistory, "commits", read)
     delete(table, first, token="a")
     assert reads == [False]
-    begun = iter("12")
+    begun = iter("122")
     monkeypatch.setattr(verb, "begin_of_writes", lambda timeline: next(begun))
     delete(table, second, token="b")
     assert reads == [False] * 3
@@ -132,3 +141,80 @@ def test_an_archived_token_is_found(golden: Golden, version: str) -> None:
     again = delete(table, parts[0], token="old")
     assert (again.instant, again.repeated) == (first.instant, True)
     assert again.replaced_file_groups == first.replaced_file_groups
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_archival_between_listing_and_reading_hides_no_token(golden: Golden, version: str) -> None:
+    table = golden(version, "cow_basic").table
+    row = new_row(table)
+    first = write(table, "insert", row, token="old")
+    context = open_context(table)
+    timeline = context.active.load()
+    archive_behind(table)
+    found = find_token(open_context(table), timeline, work_of("old"), archived=False)
+    assert (found and found.instant.requested_time, found and found.metadata is not None) == (first.instant, True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_another_run_with_the_token_that_is_archived_before_the_request(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """Also while this run waits for the lock."""
+    table = golden(version, "cow_basic").table
+    row, request, others = new_row(table), verb._request, []
+
+    def after_another(*given: Any) -> Any:
+        monkeypatch.setattr(verb, "_request", request)
+        others.append(write(table, "insert", row, token="the work").instant)
+        archive_behind(table)
+        return request(*given)
+
+    monkeypatch.setattr(verb, "_request", after_another)
+    result = write(table, "insert", row, token="the work")
+    assert (result.instant, result.repeated) == (others[0], True)
+    assert read_rows(table)["id"].to_pylist().count("new") == 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_lock_that_is_lost_before_the_request_doubles_no_row(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    table = golden(version, "cow_basic").table
+    row, create = new_row(table), ActiveTimeline.create_requested
+    options = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control", **APART}
+
+    def behind_another(active: ActiveTimeline, *given: Any) -> None:
+        monkeypatch.setattr(ActiveTimeline, "create_requested", create)
+        for lock in (table / ".hoodie").rglob("lock*"):
+            lock.unlink()
+        write(table, "insert", row, options, token="the work")
+        create(active, *given)
+
+    monkeypatch.setattr(ActiveTimeline, "create_requested", behind_another)
+    with pytest.raises(ConflictError, match="has done the work of the token 'the work'"):
+        write(table, "insert", row, options, token="the work")
+    assert write(table, "insert", row, options, token="the work").repeated
+    assert read_rows(table)["id"].to_pylist().count("new") == 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_work_that_is_archived_meanwhile_was_done(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """Right after its completion, and between the moment it is found and the look at what it left."""
+    table = golden(version, "cow_basic").table
+    row, run_instant = new_row(table), verb.run_instant
+
+    def then_archived(*given: Any, before: bool) -> Any:
+        monkeypatch.setattr(verb, "run_instant", run_instant)
+        result = None if before else run_instant(*given)
+        archive_behind(table)
+        return run_instant(*given) if before else result
+
+    monkeypatch.setattr(verb, "run_instant", partial(then_archived, before=False))
+    first = write(table, "insert", row, token="the work")
+    assert (first.inserted, first.repeated) == (1, False)
+    second = write(table, "insert", row, token="more work")
+    monkeypatch.setattr(verb, "run_instant", partial(then_archived, before=True))
+    again = write(table, "insert", row, token="more work")
+    assert (again.instant, again.repeated) == (second.instant, True)
