@@ -60,7 +60,7 @@ WHERE = {
     "8474 11527 19763": f"{WRITES}/test_upsert_failures.py",
     "5373": "tests/unit/hudi_core/filegroup/write/test_buckets.py",
     "9303 10899 10894 12245 9742": f"{WRITES}/test_plan_buckets.py",
-    "7838 19763": f"{WRITES}/test_groups.py",
+    "7838 19763": "tests/unit/hudi_core/services/test_concurrent_changes.py",
     "8263 5822": f"{WRITES}/test_route_small_files.py",
     "19067": f"{WRITES}/test_append.py",
     "8416 7454 2970": "tests/hostile/test_sources.py",

@@ -20,10 +20,13 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, HudiError
 from hudi_core.services.write import verb
 from hudi_core.services.write.route import produce_routed
+from hudi_core.transaction import commit
 from hudi_core.transaction.owner import Owner
-from tests.support.changed_tables import choose_payload
+from tests.support.changed_tables import choose_payload, open_context
+from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import BUCKETS, BY_HASH, put_source
+from tests.support.service_calls import dead_process
 from tests.support.table_invariants import assert_metadata_true, leftovers, read_rows
 from tests.support.tiers import tiered
 from tests.support.writes import Model, changed, like, own_columns, staged, write
@@ -129,6 +132,49 @@ def test_another_upsert_of_the_same_keys_meanwhile(
         write(table, "upsert", given[name], options, token=name)
         model.upsert(rows[name])
     model.check(table)
+    assert leftovers(table, "") == []
+    assert staged(table) == []
+    assert_metadata_true(table)
+
+
+@pytest.mark.parametrize(
+    ("version", "case"),
+    tiered(
+        [case for case in CASES if "bucket" not in case[1]],
+        [("6", "cow_basic"), ("6", "mor_basic"), ("9", "cow_basic")],
+    ),
+)
+def test_an_upsert_that_had_decided_to_complete_is_not_completed_behind_another(
+    golden: Golden, tmp_path: Path, version: str, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its owner dies before it puts the completed file, and seems to be alive while the other writes the same rows. Log
+    files of version 6 come beside each other.
+    """
+    table = table_of(golden, version, case)
+    model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
+    first = changed(rows.slice(0, 5), ts=lambda ts: ts + 10**6, qty=1)
+    second = changed(rows.slice(2, 5), ts=lambda ts: ts + 10**6 + 1, qty=2)
+    given, newer = put_source(first, tmp_path, name="first"), put_source(second, tmp_path, name="second")
+    plan = FaultPlan(when=lambda change: change.path.endswith(".decision"), timing="after", counts=MUTATIONS)
+    with pytest.raises(InjectedCrash):
+        write(table, "upsert", given, MODES["several"], plan, dead_process(), token="first")
+    (pending,) = open_context(table).active.load().pending()
+    with monkeypatch.context() as patch:
+        patch.setattr(verb, "_roll_failed_writes_back", lambda *_, **__: [])
+        write(table, "upsert", newer, MODES["several"], token="second")
+    model.upsert(second)
+    model.check(table)
+    completes = (version, case) == ("6", "mor_basic")
+    if not completes:
+        with pytest.raises(ConflictError, match="the request of that run may still arrive"):
+            write(table, "upsert", given, MODES["several"], token="first")
+        model.check(table)
+    monkeypatch.setattr(commit, "LATE_SECONDS", 0)
+    done = write(table, "upsert", given, MODES["several"], token="first")
+    assert (done.repeated, done.instant == pending.requested_time) == (completes, completes)
+    model.upsert(first)
+    model.check(table)
+    assert open_context(table).active.load().contains(pending.requested_time) == completes
     assert leftovers(table, "") == []
     assert staged(table) == []
     assert_metadata_true(table)

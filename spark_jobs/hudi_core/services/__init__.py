@@ -9,6 +9,7 @@
 - ``lifecycle``: the order of the steps from requested to completed; which run completed an instant; what is cleaned up
   after a run that died.
 - ``decided_completion``: when a dead owner's decision to complete is abandoned, because it would lose rows.
+- ``concurrent_changes``: which commits, rollbacks and pending plans of others stop the commit of a write or rewrite.
 - ``takeover``: what waits for a pending instant, and which command helps; how an instant is freed of a dead owner.
 - ``unschedule``: which plans can be dropped; what is deleted with a plan; when log files of other writes keep a plan.
 - ``waiting``: which pending writes a change of an index waits for, for how long, and whose writers may be alive.

@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.schema import parse_schema, without_meta_fields
+from hudi_core.errors import ConflictError
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.filegroup.write.buckets import BUCKET_ID, BUCKETS_FOLDER, are_by_hash, place_of_bucket
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.restore_reach import initialized_since
-from hudi_core.model.names import CLAIMS, FileGroupId
+from hudi_core.model.names import CLAIMS, FileGroupId, parse_log_file
 from hudi_core.model.partition import join
+from hudi_core.services.concurrent_changes import Groups, check_no_plans, check_not_changed
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
 from hudi_core.timeline.actions.rollback import decode_savepoint
-from hudi_core.timeline.actions.write_stats import sizes_of
+from hudi_core.timeline.actions.write_stats import NULL_COMMIT, sizes_of
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
 from hudi_core.timeline.pending_plans import pending_plan_on, read_clean_plan, without_rolled_back
 from hudi_core.timeline.timeline import Timeline
@@ -41,21 +45,13 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
     gone = next((file for file, size in sizes.items() if there.get(file) != size), None)
     if gone is not None:
         return f"{gone} was deleted or changed since, as by a rollback of another engine"
+    reason = None
     if action == Action.REPLACE_COMMIT:
-        other = _written_since(context, instant, decision, metadata, timeline)
-        if other is not None:
-            return f"{other.action} {other.requested_time} has changed since what that replaces"
-        rolled_back = context.rolled_back_among(decision.known, timeline)
-        if rolled_back is not None:
-            return f"commit {rolled_back}, whose rows it may hold or have replaced, was rolled back since"
-        if metadata.operation_type != Operation.CLUSTER:
-            later = _completed_since(decision, timeline)
-            if later is not None:
-                return (
-                    f"{later.action} {later.requested_time} completed since, which incremental queries may have passed"
-                )
-            if _schema_changed(context, instant, decision, timeline):
-                return "the table's schema was changed since, which it would overwrite"
+        reason = _why_not_replaced(context, instant, decision, metadata, timeline)
+    elif decision.action == action:  # a compaction is pending under a name of its own
+        reason = _why_not_written(context, instant, decision, metadata, timeline)
+    if reason is not None:
+        return reason
     late = _indexes_since(context, Instant(instant, action, State.COMPLETED, decision.completion_time))
     return f"{', '.join(sorted(late))} of the metadata table began since, without its files" if late else None
 
@@ -88,6 +84,62 @@ def _sizes(context: TableContext, partitions: Iterable[str]) -> dict[str, int]:
     return {info.path: info.size for _, files in listed for info in files}
 
 
+def _why_not_replaced(
+    context: TableContext, instant: str, decision: Decision, metadata: CommitMetadata, timeline: Timeline
+) -> str | None:
+    """Returns what stops a clustering or overwrite."""
+    other = _written_since(context, instant, decision, metadata, timeline)
+    if other is not None:
+        return f"{other.action} {other.requested_time} has changed since what that replaces"
+    rolled_back = context.rolled_back_among(decision.known, timeline)
+    if rolled_back is not None:
+        return f"commit {rolled_back}, whose rows it may hold or have replaced, was rolled back since"
+    return (
+        None
+        if metadata.operation_type == Operation.CLUSTER
+        else _why_too_late(context, instant, decision, metadata, timeline)
+    )
+
+
+def _why_not_written(
+    context: TableContext, instant: str, decision: Decision, metadata: CommitMetadata, timeline: Timeline
+) -> str | None:
+    """Returns what stops a write of rows: what its own preconditions would find by now (services/write/job.py)."""
+    groups = _groups_of(context, metadata)
+    try:
+        check_not_changed(context, timeline, instant, groups, decision.known)
+        check_no_plans(context, timeline, groups)
+    except ConflictError as error:
+        return error.message
+    return _why_too_late(context, instant, decision, metadata, timeline)
+
+
+def _groups_of(context: TableContext, metadata: CommitMetadata) -> Groups:
+    """Returns the file groups of a write of rows. New ones count as merged: no earlier commit has them."""
+    written = [(FileGroupId(stat.partition_path, stat.file_id), stat) for stat in metadata.write_stats()]
+    based = {group: stat.prev_commit for group, stat in written if stat.log_version is None}
+    made = (group for group, before in based.items() if before == NULL_COMMIT and BUCKET_ID.match(group.file_id))
+    by_hash = are_by_hash(context.storage.list_folders(BUCKETS_FOLDER))
+    return Groups(
+        frozenset(based),
+        {group: parse_log_file(stat.name).instant for group, stat in written if stat.log_version is not None},
+        frozenset(place_of_bucket(group, by_hash=False) for group in made),
+        hashed=frozenset(metadata.partition_to_write_stats if by_hash else ()),
+    )
+
+
+def _why_too_late(
+    context: TableContext, instant: str, decision: Decision, metadata: CommitMetadata, timeline: Timeline
+) -> str | None:
+    """Returns what stops new rows of any file group: readers have passed them, or they have an old schema."""
+    later = _completed_since(decision, timeline)
+    if later is not None:
+        return f"{later.action} {later.requested_time} completed since, which incremental queries may have passed"
+    if _schema_changed(context, instant, decision, metadata, timeline):
+        return "another schema was written since: that of the table would change back, or lack new columns"
+    return None
+
+
 def _written_since(
     context: TableContext, instant: str, decision: Decision, metadata: CommitMetadata, timeline: Timeline
 ) -> Instant | None:
@@ -110,16 +162,25 @@ def _written_since(
     return None if pending is None else pending[0]
 
 
-def _schema_changed(context: TableContext, instant: str, decision: Decision, timeline: Timeline) -> bool:
-    """Whether a commit of an earlier instant, unknown to the decision, changed the columns (see _completed_since)."""
+def _schema_changed(
+    context: TableContext, instant: str, decision: Decision, metadata: CommitMetadata, timeline: Timeline
+) -> bool:
+    """Whether a commit of an earlier instant, unknown to the decision, changed the columns, or one of a later instant
+    does not have the columns that the decision adds. Layout 1, see _completed_since.
+    """
+    known = timeline.filter(lambda item: item.requested_time in decision.known)
     below = timeline.before(instant)
-    known = below.filter(lambda item: item.requested_time in decision.known)
-    if known.commits() == below.commits():
+    if known.commits() == timeline.commits():
         return False
+    path = context.config.path
     was, now = (
-        arrow_schema(table_schema(context.storage, context.config, seen), path=context.config.path)
-        for seen in (known, below)
+        arrow_schema(table_schema(context.storage, context.config, seen), path=path)
+        for seen in (known.before(instant), below)
     )
+    if metadata.schema_text and timeline.commits() != below.commits():
+        decided = without_meta_fields(parse_schema(metadata.schema_text, path=path))
+        if not was.equals(arrow_schema(decided, path=path)):
+            return True
     return not was.equals(now)
 
 

@@ -119,8 +119,7 @@ class Buckets:
 
     def place_of_group(self, group: FileGroupId) -> str:
         """Returns the place of a file group, as `places` makes it."""
-        start = group.file_id.rpartition("-")[0] if self.by_hash else group.file_id[:_DIGITS]
-        return f"{group.partition}{_PLACE}{start}"
+        return place_of_bucket(group, by_hash=self.by_hash)
 
     def _prefixes(self, partitions: pa.DictionaryArray, hashes: NDArray[np.int64]) -> pa.Array:
         """Returns the prefix of each row's bucket (ConsistentBucketIdentifier.getBucket)."""
@@ -164,6 +163,12 @@ def _list_hashes(values: list[pa.Array]) -> NDArray[np.uint32]:
     return hashes
 
 
+def place_of_bucket(group: FileGroupId, *, by_hash: bool) -> str:
+    """Returns the place of the bucket of a file group, as Buckets.places makes it."""
+    start = group.file_id.rpartition("-")[0] if by_hash else group.file_id[:_DIGITS]
+    return f"{group.partition}{_PLACE}{start}"
+
+
 def place_of(place: str) -> tuple[str, str | None]:
     """Returns the partition of a place, and the start of the file ids of its bucket; None without buckets."""
     partition, _, start = place.partition(_PLACE)
@@ -183,6 +188,11 @@ def are_buckets(file_ids: Collection[str]) -> bool:
     bucket's.
     """
     return bool(file_ids) and all(map(BUCKET_ID.match, file_ids))
+
+
+def are_by_hash(folders: Collection[str]) -> bool:
+    """Whether a table has buckets by consistent hashing. `folders` are those in BUCKETS_FOLDER."""
+    return any(folder != PARTITION_BUCKETS_FOLDER for folder in folders)
 
 
 def bucket_of(file_id: str) -> int:

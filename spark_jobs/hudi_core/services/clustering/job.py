@@ -24,12 +24,11 @@ from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, FileGroupId, parse_
 from hudi_core.model.partition import join
 from hudi_core.request.results import InstantResult
 from hudi_core.services.clustering.units import Work, groups_of, prove
+from hudi_core.services.concurrent_changes import check_no_plans_on, check_none_rolled_back
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.lifecycle import Completion, Run
 from hudi_core.services.rewriting.checks import (
     check_buckets,
-    check_no_plans_on,
-    check_none_rolled_back,
     check_planned,
     check_schema_of_latest,
     check_table,

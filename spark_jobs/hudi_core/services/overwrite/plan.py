@@ -13,17 +13,15 @@ from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId
+from hudi_core.services.concurrent_changes import Seen, check_no_plans_on, check_none_rolled_back
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.checks import (
     check_buckets,
-    check_no_plans_on,
-    check_none_rolled_back,
     check_schema_of_latest,
     check_table,
 )
 from hudi_core.services.source.files import Needs
 from hudi_core.services.write.checks import check_buckets_of, check_not_nested
-from hudi_core.services.write.seen import Seen
 from hudi_core.services.write.work import Extent, Work
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.replacecommit import encode_requested_overwrite

@@ -4,8 +4,7 @@
   takes of a due plan; whether an earlier plan left something out.
 - ``other_writers``: which pending writes may not see a plan, and so stop it or its run; which failed writes of EAGER
   writers do so; with which others a service conflicts.
-- ``checks``: what must hold before a rewrite: formats, schema evolution, buckets; the planned files are there; no other
-  plan is on their file groups, and no commit was rolled back.
+- ``checks``: what must hold before a rewrite: formats, schema evolution, buckets; the planned files are there.
 - ``job``: the stages of an attempt; which files of earlier or lost attempts are deleted, and when; which records for
   the metadata table are staged, here or by tasks; when an index that was added or dropped stops the commit.
 - ``slice_rows``: how the rows of a planned slice are read and merged; which log blocks count; the check that all rows

@@ -1,30 +1,28 @@
 """Checks that compactions, clusterings and overwrites share, most of them before the first byte is written. Each raises
-a typed error that names the file and the remedy. Checks of one service alone are in its own modules. other_writers.py
-checks for writers that may not see a plan; proof.py checks that the output is whole.
+a typed error that names the file and the remedy. Checks of one service alone are in its own modules.
+concurrent_changes.py checks for what others have done or planned since, other_writers.py for writers that may not see a
+plan; proof.py checks that the output is whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from collections.abc import Iterable
 from functools import cache, lru_cache
 
 from hudi_core.config.rows_config import PARTITION_BUCKETS
-from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlanCheck, PlannedSlice
-from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER, PARTITION_BUCKETS_FOLDER
+from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER, PARTITION_BUCKETS_FOLDER, are_by_hash
 from hudi_core.history.archived import CompletionTimes
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
-from hudi_core.timeline.instant import Action
-from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, pending_plan_on
 from hudi_core.timeline.schemas import SCHEMA_FOLDER, internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import is_decided
@@ -147,39 +145,6 @@ def check_operations(operations: tuple[CompactionOperation, ...], *, path: str) 
         raise FormatError("the compaction plan has no operations", path=path, remedy=_REMEDY)
 
 
-def check_no_plans_on(
-    context: TableContext,
-    timeline: Timeline,
-    is_ours: Callable[[FileGroupId], bool],
-    actions: Collection[str] = PLANS_OF_FILE_GROUPS,
-) -> None:
-    """Raises ConflictError where a pending plan of these actions is on a file group of ours: both would replace it."""
-    pending = pending_plan_on(context.active, timeline, is_ours, actions)
-    if pending is not None:
-        item, shared = pending
-        action = Action.CLUSTERING if item.pending_action == Action.REPLACE_COMMIT else item.pending_action
-        raise ConflictError(
-            f"{action} {item.requested_time} is pending on file groups of partition {shared.partition!r}, such as "
-            f"{shared.file_id}",
-            path=context.active.path_of(item),
-            remedy=f"run it first, or drop it: hudictl unschedule TABLE {item.requested_time}",
-        )
-
-
-def check_none_rolled_back(context: TableContext, now: Timeline, instant: str, known: Set[str]) -> None:
-    """Raises ConflictError where one of the commits `known` is gone, or going to be rolled back: its rows would come
-    back. A LAZY writer may roll it back whatever came later
-    (BaseRollbackActionExecutor.validateRollbackCommitSequence).
-    """
-    rolled_back = context.rolled_back_among(known, now)
-    if rolled_back is not None:
-        raise ConflictError(
-            f"commit {rolled_back} was rolled back since {instant} began",
-            path=context.active.folder,
-            remedy="run it again once the rollback is complete",
-        )
-
-
 def check_buckets(
     context: TableContext,
     remedy: str = "let Hudi plan and run it",
@@ -192,7 +157,7 @@ def check_buckets(
     with `refuses_numbers`. `hashing_remedy` is that for consistent hashing, where it is another one.
     """
     folders = context.storage.list_folders(BUCKETS_FOLDER)
-    by_hash = refuses_hashing and _are_by_hash(folders)
+    by_hash = refuses_hashing and are_by_hash(folders)
     if by_hash or (refuses_numbers and PARTITION_BUCKETS_FOLDER in folders):
         raise UnsupportedError(
             "the table has buckets by consistent hashing, which only Hudi's clustering resizes"
@@ -205,8 +170,4 @@ def check_buckets(
 
 def resizes_buckets(context: TableContext) -> bool:
     """Whether the table's clusterings resize buckets, by consistent hashing."""
-    return _are_by_hash(context.storage.list_folders(BUCKETS_FOLDER))
-
-
-def _are_by_hash(folders: Sequence[str]) -> bool:
-    return any(folder != PARTITION_BUCKETS_FOLDER for folder in folders)
+    return are_by_hash(context.storage.list_folders(BUCKETS_FOLDER))

@@ -3,14 +3,12 @@
 - ``verb``: what a second request with the same token does; which failed writes are rolled back first; which writers and
   plans stop a request; what happens to an attempt that fails.
 - ``tokens``: which instant has a token, on the timeline or in the archive; what a run would do with it first.
-- ``seen``: which commits came after a query or predicate took rows from the table, also archived ones.
 - ``work``: what each kind of write says of itself: its action, its partitions, what stops it; what a result counts.
 - ``checks``: what must still hold: the table's schema, its buckets, no partition below another, no other commit to the
   file groups of a write, no log block that hides those of a write.
 - ``row_shards``: to which shard a row goes; how many shards a partition has; which of the rows with one key stays.
 - ``shard_files``: how the rows of a shard become files; which rows are not written.
 - ``plan``: which tables a write refuses; the file slices where rows may go.
-- ``groups``: the file groups of a write; which commits and plans stop its commit.
 - ``tagging/``: in which file group a key is; which of the rows with one key stays.
 - ``log_keys``: which log files may have keys that no base file has.
 - ``route``: which shard writes a row; which small file groups are filled, and which new rows they take.

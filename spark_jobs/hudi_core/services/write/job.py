@@ -26,6 +26,7 @@ from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.names import FileGroupId, parse_log_file
+from hudi_core.services.concurrent_changes import Groups, check_no_plans, check_not_changed
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Completion, Run
 from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
@@ -35,7 +36,6 @@ from hudi_core.services.rewriting.proof import Rewritten
 from hudi_core.services.source.files import CountedRows
 from hudi_core.services.source.staged_rows import STAGED, delete_staged
 from hudi_core.services.write.checks import check_not_hidden, check_same_schema
-from hudi_core.services.write.groups import Groups, check_no_plans, check_not_changed
 from hudi_core.services.write.new_rows import target_bytes
 from hudi_core.services.write.plan import RowsWork, WritePlan, plan_write
 from hudi_core.services.write.proof import prove_write

@@ -25,6 +25,7 @@ from hudi_core.filegroup.write.buckets import Buckets, Ring
 from hudi_core.filegroup.write.hashing_metadata import ring_of
 from hudi_core.frozen import dataclass
 from hudi_core.model.partition import join
+from hudi_core.services.concurrent_changes import check_not_replaced
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.checks import (
     check_buckets,
@@ -34,7 +35,6 @@ from hudi_core.services.rewriting.checks import (
 from hudi_core.services.source.files import Needs
 from hudi_core.services.source.key_scope import INDEX_TYPES, KNOW_POSITIONS, KeyScope, index_type
 from hudi_core.services.write.checks import check_buckets_of, check_not_nested, check_rings
-from hudi_core.services.write.groups import check_not_replaced
 from hudi_core.services.write.log_keys import slices_with_own_keys_in_logs
 from hudi_core.services.write.work import Extent, Work
 from hudi_core.timeline.actions.commit import Operation

@@ -25,9 +25,9 @@ from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.frozen import dataclass
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import check_file_name, join
+from hudi_core.services.concurrent_changes import Groups
 from hudi_core.services.context import TableContext
 from hudi_core.services.source.files import CountedRows, SourcePart, SourceRows
-from hudi_core.services.write.groups import Groups
 from hudi_core.services.write.plan import WritePlan
 from hudi_core.services.write.row_shards import RowsUnit, Spread, keyed_rows, shards_of, spread_of
 from hudi_core.services.write.tagging.places import GROUP, LEAVES, NEW, POSITION
@@ -90,8 +90,9 @@ def groups_of(plan: WritePlan, routes: Routes, buckets: Buckets | None = None) -
     """Returns the file groups of the rows."""
     merged = (plan.slices[number].file_group for number in routes.touched if number not in routes.appended)
     appended = {plan.slices[number].file_group: plan.log_instants[number] for number in routes.appended}
-    hashed = frozenset(plan.partitions if buckets is not None and buckets.by_hash else ())
-    return Groups(frozenset(merged), appended, buckets=buckets, hashed=hashed)
+    by_hash = buckets is not None and buckets.by_hash
+    hashed = frozenset(plan.partitions if by_hash else ())
+    return Groups(frozenset(merged), appended, by_hash=by_hash, hashed=hashed)
 
 
 def _end(shares: Sequence[tuple[int, int]]) -> int:

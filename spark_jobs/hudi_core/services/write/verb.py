@@ -24,6 +24,7 @@ from hudi_core.errors import (
 from hudi_core.history.archived import begin_of_writes
 from hudi_core.metadata_table.indexed_table import define_added_columns
 from hudi_core.request.results import Progress
+from hudi_core.services.concurrent_changes import Seen
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.metadata.initialization import indexed_table
@@ -34,7 +35,6 @@ from hudi_core.services.rollback.verb import RollbackResult, clean_failed_writes
 from hudi_core.services.source.count import counted_rows
 from hudi_core.services.source.files import find_source
 from hudi_core.services.source.staged_rows import source_of
-from hudi_core.services.write.seen import Seen
 from hudi_core.services.write.tokens import find_token, what_comes_first
 from hudi_core.services.write.work import Extent, Work, WriteResult
 from hudi_core.storage.one_look import look_again

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from hudi_core.frozen import dataclass
+from hudi_core.services.concurrent_changes import Seen
 from hudi_core.services.context import TableContext
 from hudi_core.services.source.files import CountedRows, Needs, RowsFrom
-from hudi_core.services.write.seen import Seen
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.timeline import Timeline
 

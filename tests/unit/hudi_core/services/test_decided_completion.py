@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, StorageError, TimelineError
-from hudi_core.model.names import FileGroupId, parse_base_file
+from hudi_core.model.names import FileGroupId
 from hudi_core.services import lifecycle
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.decided_completion import why_not_completed
@@ -21,7 +19,6 @@ from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.takeover import takeover
 from hudi_core.services.unschedule import unschedule
-from hudi_core.timeline.actions.commit import SCHEMA_KEY, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.transaction import commit as commits
@@ -30,7 +27,7 @@ from hudi_core.transaction.commit import Completer
 from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest
 from hudi_core.verbs.request import Request
 from tests.support.changed_tables import an_owner, open_context
-from tests.support.fault_storage import InjectedCrash
+from tests.support.decided_runs import decided, foreign_upsert, foreign_write
 from tests.support.golden_cleans import run_clean, without_metadata_table
 from tests.support.golden_clusterings import cluster, new_files, planned
 from tests.support.golden_data import GoldenCase
@@ -49,45 +46,6 @@ VERSIONS = ["6", "8", "9"]
 def no_wait_for_late_puts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The put of the killed run cannot arrive any more."""
     monkeypatch.setattr(commits, "LATE_SECONDS", 0)
-
-
-def decided(act: Callable[[], object]) -> None:
-    """`act` is killed right after its decision."""
-
-    def killed(*_: object) -> None:
-        raise InjectedCrash("right after the decision")
-
-    with pytest.MonkeyPatch.context() as dying:
-        dying.setattr(Completer, "_put", killed)
-        with pytest.raises(InjectedCrash):
-            act()
-
-
-def write(table: Path, group: FileGroupId, time: str | None = None, column: str | None = None) -> str:
-    """A commit of a writer that knows of nothing else; `column` is one that it adds."""
-    context = open_context(table)
-    active, timeline = context.active, context.active.load()
-    now, newest = context.new_instant(timeline), timeline.commits().instants[-1]
-    metadata = active.read_commit(newest)
-    stat = replace(next(metadata.write_stats()), file_id=group.file_id, partition_path=group.partition)
-    done = replace(metadata, partition_to_write_stats={group.partition: (stat,)})
-    if column is not None:
-        schema = json.loads(metadata.schema_text or "")
-        schema["fields"].append({"name": column, "type": ["null", "int"], "default": None})
-        done = replace(done, extra_metadata={**metadata.extra_metadata, SCHEMA_KEY: json.dumps(schema)})
-    content = encode_commit(done) if active.layout == 1 else encode_commit_avro(done)
-    active.create_requested(time or now, Action.COMMIT)
-    active.to_inflight(time or now, Action.COMMIT, content)
-    active.complete(time or now, Action.COMMIT, content, str(int(now) + 1))
-    return time or now
-
-
-def upsert(table: Path, partition: str, base_file: str, time: str | None = None) -> None:
-    """A commit that has written a base file of the group anew; the rows are the same."""
-    name = parse_base_file(base_file)
-    instant = write(table, FileGroupId(partition, name.file_id), time)
-    path = table / partition / base_file
-    path.with_name(str(replace(name, instant=instant))).write_bytes(path.read_bytes())
 
 
 def clustering_decided(table: Path) -> tuple[str, str, str]:
@@ -118,7 +76,7 @@ def test_a_clustering_is_not_completed_over_a_write_to_what_it_replaces(
 ) -> None:
     table = without_metadata_table(golden(version, "clustering_requested_cow").table)
     instant, partition, base_file = clustering_decided(table)
-    upsert(table, partition, base_file, str(int(instant) - 1) if requested == "before" else None)
+    foreign_upsert(table, partition, base_file, str(int(instant) - 1) if requested == "before" else None)
     rows = read_rows(table)
     ACTS[act](table, instant)
     timeline = open_context(table).active.load()
@@ -147,7 +105,7 @@ def test_a_write_to_something_else_keeps_no_decision_from_its_completion(golden:
     table = without_metadata_table(golden(version, "clustering_requested_cow").table)
     instant, partition, _ = clustering_decided(table)
     files = new_files(table, instant)
-    write(table, FileGroupId(partition, "another-0"))
+    foreign_write(table, FileGroupId(partition, "another-0"))
     assert takeover(open_context(table), instant, an_owner()).state == "completed"
     assert new_files(table, instant) == files
 
@@ -161,7 +119,7 @@ def test_an_overwrite_is_made_again_where_a_write_came_between(golden: Golden, v
     decided(lambda: overwrite(table, given, token="t"))
     context = open_context(table)
     (pending,) = context.active.load().pending()
-    upsert(table, partition, context.view(context.active.load()).latest_base_files(partition)[0].name)
+    foreign_upsert(table, partition, context.view(context.active.load()).latest_base_files(partition)[0].name)
     again = overwrite(table, given, token="t")
     assert not again.repeated
     assert again.instant != pending.requested_time
@@ -177,7 +135,7 @@ def test_an_overwrite_does_not_complete_below_what_incremental_queries_have_seen
     first, *_, last = sorted(set(read_rows(table).column("_hoodie_partition_path").to_pylist()))
     given = put_source(own_rows(table, within(read_rows(table), first).slice(0, 5)), tmp_path)
     decided(lambda: overwrite(table, given, token="t"))
-    write(table, FileGroupId(last, "another-0"))
+    foreign_write(table, FileGroupId(last, "another-0"))
     (seen,) = open_context(table).active.load().commits().instants[-1:]
     done = overwrite(table, given, token="t")
     assert not done.repeated
@@ -198,7 +156,7 @@ def test_an_overwrite_does_not_lose_a_change_of_the_schema(
     given = put_source(own_rows(table, within(read_rows(table), first).slice(0, 5)), tmp_path)
     decided(lambda: overwrite(table, given, token="t"))
     (pending,) = open_context(table).active.load().pending()
-    write(table, FileGroupId(last, "another-0"), str(int(pending.requested_time) - 1), column)
+    foreign_write(table, FileGroupId(last, "another-0"), str(int(pending.requested_time) - 1), column)
     again = overwrite(table, given, token="t")
     assert again.repeated == (version == "6" and column is None)
     assert ("added" in read_rows(table).column_names) == (column is not None)
@@ -219,7 +177,7 @@ def test_a_put_that_arrives_late_finds_its_overwrite_as_it_was(
 
     def lost(self: Completer, instant: str, decision: Decision) -> None:
         sent.append((self, instant, decision))
-        write(table, FileGroupId(last, "another-0"))
+        foreign_write(table, FileGroupId(last, "another-0"))
         raise StorageError("no answer")
 
     with pytest.MonkeyPatch.context() as patch:

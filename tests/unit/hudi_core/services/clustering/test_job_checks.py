@@ -21,7 +21,7 @@ from hudi_core.services.clustering.job import (
     source_commits,
     target_bytes,
 )
-from hudi_core.services.rewriting.checks import check_none_rolled_back
+from hudi_core.services.concurrent_changes import check_none_rolled_back
 from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, ClusteringSlice
 from hudi_core.view.file_group import FileSlice

@@ -1,20 +1,22 @@
-"""The file groups of a write; which commits and pending plans on them stop its commit."""
+"""What others have done or planned since an operation began, and stops its commit: commits to the file groups of a
+write, pending plans on them, and rollbacks of commits that it knew.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Set
 from dataclasses import field
 
 from hudi_core.errors import ConflictError
-from hudi_core.filegroup.write.buckets import Buckets
+from hudi_core.filegroup.write.buckets import place_of_bucket
 from hudi_core.frozen import dataclass
+from hudi_core.history.archived import begin_of_writes
 from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext
-from hudi_core.services.rewriting.checks import check_no_plans_on, check_none_rolled_back
-from hudi_core.services.write.seen import Seen
 from hudi_core.timeline.actions.commit import CommitMetadata
-from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, Instant, State
+from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant, State
+from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, pending_plan_on
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system_view import PendingWork
 
@@ -22,24 +24,50 @@ from hudi_core.view.file_system_view import PendingWork
 @dataclass(frozen=True, slots=True)
 class Groups:
     """The file groups of a write: those whose rows are `merged` to base files, and those whose rows are `appended` to
-    log files, each with its log instant (WritePlan). `new_buckets` are the places of buckets that the write makes, and
-    `buckets` make these places. In the partitions `hashed` a clustering may resize any bucket.
+    log files, each with its log instant (WritePlan). `new_buckets` are the places of the buckets that the write
+    makes (place_of_bucket, with `by_hash`). In the partitions `hashed` a clustering may resize any bucket.
     """
 
     merged: frozenset[FileGroupId] = frozenset()
     appended: Mapping[FileGroupId, str] = field(default_factory=dict)
     new_buckets: frozenset[str] = frozenset()
-    buckets: Buckets | None = None
+    by_hash: bool = False
     hashed: frozenset[str] = frozenset()
 
     def makes(self, group: FileGroupId) -> bool:
         """Whether the write makes the bucket of this file group."""
-        buckets = self.buckets if self.new_buckets else None
-        return buckets is not None and buckets.place_of_group(group) in self.new_buckets
+        return bool(self.new_buckets) and place_of_bucket(group, by_hash=self.by_hash) in self.new_buckets
 
     @property
     def all(self) -> frozenset[FileGroupId]:
         return self.merged | self.appended.keys()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a query that makes rows has seen of the table that it reads: the requested times of the commits before the
+    query, and where the timeline began (begin_of_writes).
+    """
+
+    commits: frozenset[str]
+    begin: str | None
+
+    @staticmethod
+    def of(timeline: Timeline) -> Seen:
+        return Seen(timeline.commits().requested_times, begin_of_writes(timeline))
+
+    def archived_since(self, context: TableContext, now: Timeline) -> Iterator[tuple[Instant, CommitMetadata]]:
+        """Yields the commits that came after these and are archived: before a write is requested, nothing holds an
+        archival back. A change of the begin shows one, since an archival takes the oldest writes.
+        """
+        if begin_of_writes(now) == self.begin:
+            return
+        history = context.history()
+        yield from history.commits(history.timeline().of_actions(*COMMIT_ACTIONS).filter(self._is_later))
+
+    def _is_later(self, commit: Instant) -> bool:
+        time = commit.requested_time
+        return time not in self.commits and (self.begin is None or time >= self.begin)
 
 
 def check_no_plans(context: TableContext, timeline: Timeline, groups: Groups) -> None:
@@ -120,3 +148,36 @@ def _commits(
         yield item, item.requested_time in known, None
     for item, metadata in () if seen is None else seen.archived_since(context, now):
         yield item, True, metadata
+
+
+def check_no_plans_on(
+    context: TableContext,
+    timeline: Timeline,
+    is_ours: Callable[[FileGroupId], bool],
+    actions: Collection[str] = PLANS_OF_FILE_GROUPS,
+) -> None:
+    """Raises ConflictError where a pending plan of these actions is on a file group of ours: both would replace it."""
+    pending = pending_plan_on(context.active, timeline, is_ours, actions)
+    if pending is not None:
+        item, shared = pending
+        action = Action.CLUSTERING if item.pending_action == Action.REPLACE_COMMIT else item.pending_action
+        raise ConflictError(
+            f"{action} {item.requested_time} is pending on file groups of partition {shared.partition!r}, such as "
+            f"{shared.file_id}",
+            path=context.active.path_of(item),
+            remedy=f"run it first, or drop it: hudictl unschedule TABLE {item.requested_time}",
+        )
+
+
+def check_none_rolled_back(context: TableContext, now: Timeline, instant: str, known: Set[str]) -> None:
+    """Raises ConflictError where one of the commits `known` is gone, or going to be rolled back: its rows would come
+    back. A LAZY writer may roll it back whatever came later
+    (BaseRollbackActionExecutor.validateRollbackCommitSequence).
+    """
+    rolled_back = context.rolled_back_among(known, now)
+    if rolled_back is not None:
+        raise ConflictError(
+            f"commit {rolled_back} was rolled back since {instant} began",
+            path=context.active.folder,
+            remedy="run it again once the rollback is complete",
+        )

@@ -13,10 +13,10 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
+from hudi_core.services.concurrent_changes import Seen
 from hudi_core.services.overwrite.plan import Overwrite, plan_overwrite
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.write import verb
-from hudi_core.services.write.seen import Seen
 from hudi_core.timeline.actions.commit import Operation
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase

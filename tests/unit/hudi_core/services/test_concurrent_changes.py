@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.filegroup.write.buckets import Buckets
+from hudi_core.filegroup.write.buckets import place_of_bucket
 from hudi_core.model.names import FileGroupId
+from hudi_core.services.concurrent_changes import Groups, check_no_plans, check_not_changed
+from hudi_core.services.concurrent_changes import Seen as SeenByQuery
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.write.groups import Groups, check_no_plans, check_not_changed
-from hudi_core.services.write.seen import Seen as SeenByQuery
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, planned_file_groups
@@ -168,11 +168,10 @@ def test_hudi_7838_another_writer_may_have_made_the_bucket(golden: Golden, tmp_p
     write(table, "upsert", put_source(rows, tmp_path), BUCKETS)
     seen = Seen.last(table)
     group = seen.written
-    ours, buckets = f"{group.file_id[:8]}-64c6-4d82-bc70-3d88ba276ea1-0", Buckets(4, ("id",), ("id",))
+    ours = f"{group.file_id[:8]}-64c6-4d82-bc70-3d88ba276ea1-0"
 
     def made(partition: str) -> Groups:
-        place = buckets.place_of_group(FileGroupId(partition, ours))
-        return Groups(new_buckets=frozenset({place}), buckets=buckets)
+        return Groups(new_buckets=frozenset({place_of_bucket(FileGroupId(partition, ours), by_hash=False)}))
 
     with pytest.raises(ConflictError, match=f"has changed file group {group.file_id}"):
         seen.check(made("2031-01-01"))
