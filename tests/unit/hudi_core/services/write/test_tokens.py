@@ -9,25 +9,22 @@ from typing import Any
 
 import pytest
 
-from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
-from hudi_core.services.archive.job import ArchiveService
-from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.overwrite.plan import Overwrite
 from hudi_core.services.write import verb
 from hudi_core.services.write.tokens import find_token
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.verbs.write import DeletePartitionRequest
-from tests.support.changed_tables import an_owner, open_context
+from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, overwrite, own_rows, put_source, within
 from tests.support.table_invariants import read_rows
 from tests.support.table_requests import nothing_to_do
 from tests.support.tiers import tiered
-from tests.support.writes import APART, archive_behind, like, own_columns, write
+from tests.support.writes import APART, archive, archive_behind, like, own_columns, write
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = tiered(["6", "8", "9"], ["6", "9"])
@@ -126,18 +123,8 @@ def test_an_archived_token_is_found(golden: Golden, version: str) -> None:
     first = delete(table, parts[0], token="old")
     for number, name in enumerate(parts[1:]):
         delete(table, name, token=f"later {number}")
-    options = {
-        "hoodie.keep.min.commits": "2",
-        "hoodie.keep.max.commits": "3",
-        "hoodie.clean.commits.retained": "1",
-        "hoodie.cleaner.commits.retained": "1",
-    }
-    context = open_context(table, options)
-    planned = CleanService().schedule(context, an_owner(), dry_run=False)
-    assert planned.instant is not None
-    CleanService().run(context, planned.instant, LocalEngine(1), an_owner(), None)
-    ArchiveService().run_now(context, an_owner(), None)
-    assert not context.active.load().contains(str(first.instant)), "it was to be archived"
+    archive(table)
+    assert not open_context(table).active.load().contains(str(first.instant)), "it was to be archived"
     again = delete(table, parts[0], token="old")
     assert (again.instant, again.repeated) == (first.instant, True)
     assert again.replaced_file_groups == first.replaced_file_groups
