@@ -46,15 +46,17 @@ class Groups:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a query that makes rows has seen of the table that it reads: the requested times of the commits before the
-    query, and where the timeline began (begin_of_writes).
+    query, where the timeline began (begin_of_writes), and its newest requested time.
     """
 
     commits: frozenset[str]
     begin: str | None
+    newest: str
 
     @staticmethod
     def of(timeline: Timeline) -> Seen:
-        return Seen(timeline.commits().requested_times, begin_of_writes(timeline))
+        newest = max(timeline.requested_times, default="")
+        return Seen(timeline.commits().requested_times, begin_of_writes(timeline), newest)
 
     def archived_since(self, context: TableContext, now: Timeline) -> Iterator[tuple[Instant, CommitMetadata]]:
         """Yields the commits that came after these and are archived: before a write is requested, nothing holds an
@@ -67,7 +69,8 @@ class Seen:
 
     def _is_later(self, commit: Instant) -> bool:
         time = commit.requested_time
-        return time not in self.commits and (self.begin is None or time >= self.begin)
+        # Without a begin all writes before the query are archived, or kept by savepoints.
+        return time > self.newest if self.begin is None else time >= self.begin and time not in self.commits
 
 
 def check_no_plans(context: TableContext, timeline: Timeline, groups: Groups) -> None:

@@ -21,6 +21,7 @@ from hudi_core.model.partition import join
 from hudi_core.services.concurrent_changes import Groups, check_no_plans, check_not_changed
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
+from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
 from hudi_core.timeline.actions.rollback import decode_savepoint
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, sizes_of
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
@@ -104,7 +105,7 @@ def _why_not_replaced(
 def _why_not_written(
     context: TableContext, instant: str, decision: Decision, metadata: CommitMetadata, timeline: Timeline
 ) -> str | None:
-    """Returns what stops a write of rows: what its own preconditions would find by now (services/write/job.py)."""
+    """Returns what stops a write of rows: most of what its preconditions would find by now (services/write/job.py)."""
     groups = _groups_of(context, metadata)
     try:
         check_not_changed(context, timeline, instant, groups, decision.known)
@@ -131,7 +132,14 @@ def _groups_of(context: TableContext, metadata: CommitMetadata) -> Groups:
 def _why_too_late(
     context: TableContext, instant: str, decision: Decision, metadata: CommitMetadata, timeline: Timeline
 ) -> str | None:
-    """Returns what stops new rows of any file group: readers have passed them, or they have an old schema."""
+    """Returns what stops new rows of any file group: another run of the token's work wrote them, readers have passed
+    them, or they have an old schema.
+    """
+    token = metadata.extra_metadata.get(TOKEN_KEY)
+    for item in timeline.commits() if token is not None else ():
+        is_known = item.requested_time in decision.known
+        if not is_known and context.active.read_commit(item, stats=False).extra_metadata.get(TOKEN_KEY) == token:
+            return f"{item.action} {item.requested_time} has done the work of its token {token!r} since"
     later = _completed_since(decision, timeline)
     if later is not None:
         return f"{later.action} {later.requested_time} completed since, which incremental queries may have passed"

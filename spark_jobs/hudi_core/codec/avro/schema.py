@@ -43,7 +43,7 @@ def kept_by_schema(make: Callable[[Any, str], _Made]) -> Callable[[Any, str], _M
             text = json.dumps(schema)
             if len(text) <= _KEPT_CHARACTERS:
                 return kept(text)
-        except (HudiError, RecursionError):
+        except (HudiError, RecursionError, TypeError, ValueError):
             pass  # below, the error names the path
         return make(schema, path)
 

@@ -126,6 +126,7 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
                     context,
                     instant=self.instant,
                     schema=schema if rows is None else rows.found_schema,
+                    evolves=rows is not None and rows.evolved_from is not None,
                 ),
             ),
         )

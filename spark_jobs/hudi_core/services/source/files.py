@@ -366,7 +366,9 @@ def _opened(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
     except CorruptFileError as error:
         raise CorruptFileError(error.message, path=error.path, remedy=_DAMAGED) from error
     except StorageNotFoundError as error:
-        message, remedy = "the file was deleted since the source was listed", "run it again"
+        if not part.footer:  # it was listed, but perhaps by another machine
+            raise
+        message, remedy = "the file was deleted since its rows were counted", "run it again"
         raise ConflictError(message, path=path, remedy=remedy) from error
 
 

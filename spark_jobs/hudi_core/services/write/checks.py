@@ -27,15 +27,25 @@ _ENOUGH_IDS = 8
 """So many file ids do not all begin like buckets by chance."""
 
 
-def check_same_schema(context: TableContext, now: Timeline, instant: str, schema: AvroSchema) -> None:
+def check_same_schema(
+    context: TableContext, now: Timeline, instant: str, schema: AvroSchema, *, evolves: bool = False
+) -> None:
     """Raises ConflictError where the table's columns, or their types, are no longer those of `schema`: the commit would
-    overwrite the change of another. The names of Avro records do not count, since engines give their own.
+    overwrite the change of another. The names of Avro records do not count, since engines give their own. A commit that
+    `evolves` the schema must also be the newest: the table's schema is that of the newest instant.
     """
     path = context.config.path
     current = table_schema(context.storage, context.config, now)
     if arrow_schema(current, path=path) != arrow_schema(schema, path=path):
         raise ConflictError(
             f"the table's schema was changed since the work of {instant} began", path=context.uri, remedy="run it again"
+        )
+    later = now.commits().after(instant)
+    if evolves and later.instants:
+        raise ConflictError(
+            f"commit {later.instants[0].requested_time} is newer than {instant}, and does not have its new columns",
+            path=context.uri,
+            remedy="run it again",
         )
 
 

@@ -182,7 +182,7 @@ class WriteJob(RewriteJob[WritePlan]):
                 partial(check_only_one, context, instant=self.instant, work=self._work),
                 partial(check_no_plans, context, groups=self._groups),
                 partial(check_not_hidden, context, instant=self.instant, stats=rewritten.stats),
-                partial(check_same_schema, context, instant=self.instant, schema=known),
+                partial(check_same_schema, context, instant=self.instant, schema=known, evolves=evolved),
             ),
         )
 

@@ -147,7 +147,7 @@ def _write(
         if requested is not None:
             instant, searched = requested
             return _run(context, instant, replace(work, searched=searched), job_of, engine, owner, progress)
-    raise ConflictError(f"other runs with the token {work.token!r} are at work", remedy="run it again")
+    raise ConflictError(f"other runs with the token {work.token!r}, or archivals, are at work", remedy="run it again")
 
 
 def _roll_failed_writes_back(context: TableContext, owner: Owner, *, dry_run: bool = False) -> list[RollbackResult]:
@@ -199,22 +199,26 @@ def _unless_archived(context: TableContext, instant: str) -> Iterator[None]:
     """Passes over errors if the instant has left the timeline: an archival took it meanwhile, or a rollback."""
     try:
         yield
-    except HudiError:
+    except HudiError as error:
         look_again(context.storage)
         if context.active.load().contains(instant):
             raise
+        log.warning("instant %s is gone: %s", instant, error)
 
 
 def _request(
     context: TableContext, work: Work, extent: Extent, owner: Owner, begin: str | None
 ) -> tuple[str, frozenset[str]] | None:
     """Requests an instant. Returns it with the commits that do not have the token. Returns None where another run has
-    requested an instant with the token meanwhile. `begin` is as in _write.
+    requested an instant with the token meanwhile, or may have, before an archival. `begin` is as in _write.
     """
     action, content = work.action(context), work.requested(context, process_of(owner))
     with context.lock(owner) as lock:
         timeline = context.active.load()
-        if find_token(context, timeline, work, archived=begin_of_writes(timeline) != begin) is not None:
+        # The archive may take longer than the lock is kept: it is searched without the lock.
+        if work.token is not None and begin_of_writes(timeline) != begin:
+            return None
+        if find_token(context, timeline, work, archived=False) is not None:
             return None
         found = pending_rollback_or_restore(context.active, timeline)
         if found is not None:
@@ -275,7 +279,8 @@ def _committed(context: TableContext, instant: str, work: Work) -> CommitMetadat
             return context.active.read_commit(found)
     archived = context.history().commit(instant)
     if archived is None:
-        raise TimelineError(f"commit {instant} is neither on the timeline nor archived", path=context.active.folder)
+        message = f"commit {instant} was completed, and is gone from the timeline and the archive"
+        raise TimelineError(message, path=context.active.folder, remedy="look whether another process rolled it back")
     return archived
 
 

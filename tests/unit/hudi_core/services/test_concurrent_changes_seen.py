@@ -15,9 +15,12 @@ from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.concurrent_changes import Seen
 from hudi_core.services.overwrite.plan import Overwrite, plan_overwrite
+from hudi_core.services.restore.savepoint import savepoint_create
+from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.write import verb
 from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.timeline import Timeline
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import put_source
@@ -101,3 +104,20 @@ def test_an_overwrite_is_not_planned_behind_an_archived_commit(golden: Golden, v
     context = open_context(table)
     with pytest.raises(ConflictError, match=f"{instant} has written to partition"):
         plan_overwrite(context, context.active.load(), work, with_slices=False)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_after_a_restore_to_the_oldest_commit_rows_are_deleted(golden: Golden, version: str) -> None:
+    """The timeline has no write that no savepoint keeps, so it has no begin; all older commits are archived."""
+    table = golden(version, "cow_basic").table
+    drop_metadata_table(open_context(table).storage)
+    rows, instant = read_rows(table), upsert_quantity(table, MARK)
+    savepoint_create(open_context(table), instant, an_owner())
+    archive_behind(table)
+    restore(open_context(table), instant, an_owner())
+    timeline = open_context(table).active.load()
+    assert timeline.commits().requested_times == {instant}
+    assert Seen.of(timeline).begin is None
+    write(table, "delete", table, where=f"qty = {MARK}")
+    assert read_rows(table).num_rows == rows.num_rows - 1
+    assert Seen.of(Timeline()) == Seen(frozenset(), None, "")

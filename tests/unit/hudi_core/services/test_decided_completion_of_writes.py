@@ -15,6 +15,7 @@ import pytest
 
 from hudi_core.model.names import ClaimFolder, FileGroupId, parse_base_file
 from hudi_core.services.decided_completion import why_not_completed
+from hudi_core.services.write import verb
 from hudi_core.services.write.work import WriteResult
 from hudi_core.timeline.actions.commit import decode_commit
 from hudi_core.timeline.instant import Action
@@ -29,7 +30,7 @@ from tests.support.pending_operations import Operations
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 from tests.support.tiers import tiered
-from tests.support.writes import changed, like, write
+from tests.support.writes import APART, changed, like, write
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -129,6 +130,27 @@ def test_an_upsert_that_adds_a_column_is_made_again_behind_a_later_instant(
     assert version != "6" or "another schema was written since" in reason_now(table, instant)
     assert not again().repeated
     assert read_rows(table)["added"].to_pylist().count(7) == rows.num_rows
+
+
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
+def test_an_insert_is_made_again_where_another_run_did_the_work_of_its_token(
+    golden: Golden, version: str, tmp_path: Path
+) -> None:
+    """Both requested an instant, since a lock was lost. In layout 2 readers may have passed it as well."""
+    table = without_metadata_table(golden(version, "cow_basic").table)
+    row = put_source(like(own_rows(table, read_rows(table)), {"id": "new", "dt": "2031-01-01"}), tmp_path)
+    decided(lambda: write(table, "insert", row, APART, token="t"))
+    (pending,) = open_context(table).active.load().pending()
+    with pytest.MonkeyPatch.context() as unseen:
+        for name in ("find_token", "live_writer"):
+            unseen.setattr(verb, name, lambda *_, **__: None)
+        unseen.setattr(verb, "clean_failed_writes", lambda *_, **__: [])
+        other = write(table, "insert", row, APART, token="t").instant
+    reason = reason_now(table, pending.requested_time)
+    assert f"commit {other} has done the work of its token 't' since" in reason
+    again = write(table, "insert", row, APART, token="t")
+    assert (again.instant, again.repeated) == (other, True)
+    assert read_rows(table)["id"].to_pylist().count("new") == 1
 
 
 @pytest.mark.parametrize("version", VERSIONS)

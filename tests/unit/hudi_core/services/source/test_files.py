@@ -292,5 +292,5 @@ def test_a_file_that_changes_or_goes_after_the_count_is_refused(golden: Golden, 
     with pytest.raises(ConflictError, match="changed since its rows were counted"):
         list(source.read_part(counted.rows, counted.parts[0]))
     (folder / "part-0.parquet").unlink()
-    with pytest.raises(ConflictError, match="deleted since the source was listed"):
+    with pytest.raises(ConflictError, match="deleted since its rows were counted"):
         list(source.read_part(counted.rows, counted.parts[0]))

@@ -30,6 +30,18 @@ def test_a_change_of_columns_is_a_conflict(golden: Golden) -> None:
             check_same_schema(context, now, "T", {**schema, "fields": fields})
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_commit_with_new_columns_must_be_the_newest(golden: Golden, version: str) -> None:
+    """The table's schema is that of the newest instant: queries would not show the columns."""
+    context = open_context(golden(version, "cow_basic").table)
+    now = context.active.load()
+    schema, (*_, before, last) = table_schema(context.storage, context.config, now), now.commits().instants
+    check_same_schema(context, now, before.requested_time, schema)
+    check_same_schema(context, now, last.requested_time, schema, evolves=True)
+    with pytest.raises(ConflictError, match=f"commit {last.requested_time} is newer than {before.requested_time}"):
+        check_same_schema(context, now, before.requested_time, schema, evolves=True)
+
+
 def test_file_ids_show_buckets_without_base_files(golden: Golden) -> None:
     context = open_context(golden("9", "bucket_index_cow").table)
     ids = ["00000002-64c6-4d82-bc70-3d88ba276ea1-0"]
