@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Final, NamedTuple
@@ -122,9 +122,11 @@ class LogArchive:
         instants = [Instant(requested_time, action, State.COMPLETED) for action in sorted(COMMIT_ACTIONS)]
         return next((metadata for _, metadata in self.commits(instants)), None)
 
-    def commits(self, instants: Iterable[Instant], *, stats: bool = True) -> Iterator[tuple[Instant, CommitMetadata]]:
+    def commits(
+        self, instants: Iterable[Instant], *, stats: bool = True, having: Collection[bytes] = ()
+    ) -> Iterator[tuple[Instant, CommitMetadata]]:
         """Yields the metadata of commits, without `stats` that without write stats. Holds one block at a time, and
-        reads it once for consecutive instants.
+        reads it once for consecutive instants. With `having` only those are decoded whose bytes have one of the texts.
         """
         places = (
             (item, self._entries[key_of(item)].completed)
@@ -134,6 +136,8 @@ class LogArchive:
         for (path, offset, length), group in groupby(places, key=lambda pair: pair[1][:3]):
             block = self._data(path, offset, length)
             for item, place in group:
+                if having and not any(text in bytes(block[place.ordinal]) for text in having):
+                    continue
                 members = self._member(block, place, _MEMBERS[item.action])
                 if not stats:
                     members.pop("partitionToWriteStats", None)

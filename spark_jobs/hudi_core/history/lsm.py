@@ -8,7 +8,7 @@ file and of its plan. Lists of instants need the first three columns alone. The 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
@@ -161,13 +161,16 @@ class LsmHistory:
     def commit(self, requested_time: str) -> CommitMetadata | None:
         return next((metadata for _, metadata in self.commits(self._at(requested_time))), None)
 
-    def commits(self, instants: Iterable[Instant], *, stats: bool = True) -> Iterator[tuple[Instant, CommitMetadata]]:
+    def commits(
+        self, instants: Iterable[Instant], *, stats: bool = True, having: Collection[bytes] = ()
+    ) -> Iterator[tuple[Instant, CommitMetadata]]:
         """Yields the metadata of the archived commits among the instants, in any order. Holds that of 16 at once.
-        decode_commit says what `stats` does.
+        decode_commit says what `stats` does. With `having` only those are decoded whose bytes have one of the texts.
         """
         requested = [instant for instant in instants if instant.action in COMMIT_ACTIONS]
         for instant, data, path in self._content(requested, METADATA):
-            yield instant, decode_commit(data, path=path, stats=stats)
+            if not having or any(text in data for text in having):
+                yield instant, decode_commit(data, path=path, stats=stats)
 
     def content(self, instant: Instant) -> dict[str, Any]:
         """Returns the completed file (`plan`: the plan) as a dictionary; `{}` when empty or not archived."""

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import ConfigError, ConflictError
+from hudi_core.history import log_archive, lsm
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.overwrite.plan import Overwrite
 from hudi_core.services.write import verb
 from hudi_core.services.write.tokens import find_token
-from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.verbs.write import DeletePartitionRequest
 from tests.support.changed_tables import open_context
@@ -102,9 +104,9 @@ def test_a_write_reads_the_archive_once(golden: Golden, monkeypatch: pytest.Monk
     reads: list[bool] = []
     commits = LsmHistory.commits
 
-    def read(self: LsmHistory, instants: Any, *, stats: bool = True) -> Any:
+    def read(self: LsmHistory, instants: Any, *, stats: bool = True, having: Any = ()) -> Any:
         reads.append(stats)
-        return commits(self, instants, stats=stats)
+        return commits(self, instants, stats=stats, having=having)
 
     monkeypatch.setattr(LsmHistory, "commits", read)
     delete(table, first, token="a")
@@ -115,19 +117,30 @@ def test_a_write_reads_the_archive_once(golden: Golden, monkeypatch: pytest.Monk
     assert reads == [False] * 3
 
 
+@pytest.mark.parametrize("token", ["old", 'the "day" of \u00e9\\t/\U0001f600'])
 @pytest.mark.parametrize("version", ["6", "9"])
-def test_an_archived_token_is_found(golden: Golden, version: str) -> None:
+def test_an_archived_token_is_found(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, token: str) -> None:
+    """Other commits of the archive are not decoded."""
     table = golden(version, "cow_basic").table
     drop_metadata_table(open_context(table).storage)  # else instants stay until it is compacted
     parts = sorted(set(read_rows(table).column("_hoodie_partition_path").to_pylist()))
-    first = delete(table, parts[0], token="old")
+    first = delete(table, parts[0], token=token)
     for number, name in enumerate(parts[1:]):
         delete(table, name, token=f"later {number}")
     archive(table)
     assert not open_context(table).active.load().contains(str(first.instant)), "it was to be archived"
-    again = delete(table, parts[0], token="old")
+    decoded: list[CommitMetadata] = []
+    for module, name in ((lsm, "decode_commit"), (log_archive, "commit_of")):
+        monkeypatch.setattr(module, name, partial(recorded, getattr(module, name), decoded))
+    again = delete(table, parts[0], token=token)
     assert (again.instant, again.repeated) == (first.instant, True)
     assert again.replaced_file_groups == first.replaced_file_groups
+    assert [metadata.extra_metadata[TOKEN_KEY] for metadata in decoded] == [token] * 2
+
+
+def recorded(decode: Callable[..., CommitMetadata], decoded: list[CommitMetadata], *given: Any, **named: Any) -> Any:
+    decoded.append(decode(*given, **named))
+    return decoded[-1]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
