@@ -154,24 +154,24 @@ def test_an_upsert_that_had_decided_to_complete_is_not_completed_behind_another(
     model, rows = Model.of(table, event_time=True), own_columns(read_rows(table))
     first = changed(rows.slice(0, 5), ts=lambda ts: ts + 10**6, qty=1)
     second = changed(rows.slice(2, 5), ts=lambda ts: ts + 10**6 + 1, qty=2)
-    given, newer = put_source(first, tmp_path, name="first"), put_source(second, tmp_path, name="second")
+    older_rows, newer_rows = put_source(first, tmp_path, name="first"), put_source(second, tmp_path, name="second")
     plan = FaultPlan(when=lambda change: change.path.endswith(".decision"), timing="after", counts=MUTATIONS)
     with pytest.raises(InjectedCrash):
-        write(table, "upsert", given, MODES["several"], plan, dead_process(), token="first")
+        write(table, "upsert", older_rows, MODES["several"], plan, dead_process(), token="first")
     (pending,) = open_context(table).active.load().pending()
     with monkeypatch.context() as patch:
         patch.setattr(verb, "_roll_failed_writes_back", lambda *_, **__: [])
-        write(table, "upsert", newer, MODES["several"], token="second")
+        write(table, "upsert", newer_rows, MODES["several"], token="second")
     model.upsert(second)
     model.check(table)
     completes = (version, case) == ("6", "mor_basic")
     if not completes:
         with pytest.raises(ConflictError, match="the request of that run may still arrive"):
-            write(table, "upsert", given, MODES["several"], token="first")
+            write(table, "upsert", older_rows, MODES["several"], token="first")
         model.check(table)
     monkeypatch.setattr(commit, "LATE_SECONDS", 0)
-    done = write(table, "upsert", given, MODES["several"], token="first")
-    assert (done.repeated, done.instant == pending.requested_time) == (completes, completes)
+    retried = write(table, "upsert", older_rows, MODES["several"], token="first")
+    assert (retried.repeated, retried.instant == pending.requested_time) == (completes, completes)
     model.upsert(first)
     model.check(table)
     assert open_context(table).active.load().contains(pending.requested_time) == completes

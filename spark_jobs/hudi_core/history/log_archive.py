@@ -136,7 +136,8 @@ class LogArchive:
         for (path, offset, length), group in groupby(places, key=lambda pair: pair[1][:3]):
             block = self._data(path, offset, length)
             for item, place in group:
-                if having and not any(text in bytes(block[place.ordinal]) for text in having):
+                record = bytes(block[place.ordinal]) if having else b""
+                if having and not any(text in record for text in having):
                     continue
                 members = self._member(block, place, _MEMBERS[item.action])
                 if not stats:

@@ -15,6 +15,7 @@ from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
 from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, pending_plan_on
 from hudi_core.timeline.timeline import Timeline
@@ -170,6 +171,17 @@ def check_no_plans_on(
             path=context.active.path_of(item),
             remedy=f"run it first, or drop it: hudictl unschedule TABLE {item.requested_time}",
         )
+
+
+def commit_with_token(context: TableContext, now: Timeline, token: str | None, known: Set[str]) -> Instant | None:
+    """Returns a commit that is not `known` and has the token: another run did the same work. The lock keeps two runs
+    with a token apart, but a lock can be lost between its last check and the request. None without a token.
+    """
+    others = (commit for commit in now.commits() if token is not None and commit.requested_time not in known)
+    for commit in others:
+        if context.active.read_commit(commit, stats=False).extra_metadata.get(TOKEN_KEY) == token:
+            return commit
+    return None
 
 
 def check_none_rolled_back(context: TableContext, now: Timeline, instant: str, known: Set[str]) -> None:

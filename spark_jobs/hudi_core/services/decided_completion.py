@@ -18,7 +18,7 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.restore_reach import initialized_since
 from hudi_core.model.names import CLAIMS, FileGroupId, parse_log_file
 from hudi_core.model.partition import join
-from hudi_core.services.concurrent_changes import Groups, check_no_plans, check_not_changed
+from hudi_core.services.concurrent_changes import Groups, check_no_plans, check_not_changed, commit_with_token
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
@@ -89,17 +89,15 @@ def _why_not_replaced(
     context: TableContext, instant: str, decision: Decision, metadata: CommitMetadata, timeline: Timeline
 ) -> str | None:
     """Returns what stops a clustering or overwrite."""
-    other = _written_since(context, instant, decision, metadata, timeline)
-    if other is not None:
-        return f"{other.action} {other.requested_time} has changed since what that replaces"
+    change = _written_since(context, instant, decision, metadata, timeline)
+    if change is not None:
+        return f"{change.action} {change.requested_time} has changed since what that replaces"
     rolled_back = context.rolled_back_among(decision.known, timeline)
     if rolled_back is not None:
         return f"commit {rolled_back}, whose rows it may hold or have replaced, was rolled back since"
-    return (
-        None
-        if metadata.operation_type == Operation.CLUSTER
-        else _why_too_late(context, instant, decision, metadata, timeline)
-    )
+    if metadata.operation_type == Operation.CLUSTER:
+        return None
+    return _why_too_late(context, instant, decision, metadata, timeline)
 
 
 def _why_not_written(
@@ -119,12 +117,12 @@ def _groups_of(context: TableContext, metadata: CommitMetadata) -> Groups:
     """Returns the file groups of a write of rows. New ones count as merged: no earlier commit has them."""
     written = [(FileGroupId(stat.partition_path, stat.file_id), stat) for stat in metadata.write_stats()]
     based = {group: stat.prev_commit for group, stat in written if stat.log_version is None}
-    made = (group for group, before in based.items() if before == NULL_COMMIT and BUCKET_ID.match(group.file_id))
+    new_buckets = (group for group, before in based.items() if before == NULL_COMMIT and BUCKET_ID.match(group.file_id))
     by_hash = are_by_hash(context.storage.list_folders(BUCKETS_FOLDER))
     return Groups(
         frozenset(based),
         {group: parse_log_file(stat.name).instant for group, stat in written if stat.log_version is not None},
-        frozenset(place_of_bucket(group, by_hash=False) for group in made),
+        frozenset(place_of_bucket(group, by_hash=False) for group in new_buckets),
         hashed=frozenset(metadata.partition_to_write_stats if by_hash else ()),
     )
 
@@ -136,10 +134,9 @@ def _why_too_late(
     them, or they have an old schema.
     """
     token = metadata.extra_metadata.get(TOKEN_KEY)
-    for item in timeline.commits() if token is not None else ():
-        is_known = item.requested_time in decision.known
-        if not is_known and context.active.read_commit(item, stats=False).extra_metadata.get(TOKEN_KEY) == token:
-            return f"{item.action} {item.requested_time} has done the work of its token {token!r} since"
+    same_work = commit_with_token(context, timeline, token, decision.known)
+    if same_work is not None:
+        return f"{same_work.action} {same_work.requested_time} has done the work of its token {token!r} since"
     later = _completed_since(decision, timeline)
     if later is not None:
         return f"{later.action} {later.requested_time} completed since, which incremental queries may have passed"

@@ -38,7 +38,7 @@ def kept_by_schema(make: Callable[[Any, str], _Made]) -> Callable[[Any, str], _M
         return make(json.loads(text), "")
 
     @wraps(make)
-    def made(schema: Any, path: str) -> _Made:
+    def kept_or_made(schema: Any, path: str) -> _Made:
         try:
             text = json.dumps(schema)
             if len(text) <= _KEPT_CHARACTERS:
@@ -47,7 +47,7 @@ def kept_by_schema(make: Callable[[Any, str], _Made]) -> Callable[[Any, str], _M
             pass  # below, the error names the path
         return make(schema, path)
 
-    return made
+    return kept_or_made
 
 
 def parse_schema(text: str, *, path: str) -> AvroSchema:

@@ -9,6 +9,7 @@ from functools import partial
 
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.frozen import dataclass
+from hudi_core.services.concurrent_changes import commit_with_token
 from hudi_core.services.context import TableContext
 from hudi_core.services.write.work import Work
 from hudi_core.storage.overlapped import each_ahead
@@ -71,21 +72,15 @@ def _extra(active: ActiveTimeline, item: Instant) -> Mapping[str, str | None] | 
 
 
 def check_only_one(context: TableContext, now: Timeline, instant: str, work: Work) -> None:
-    """Raises ConflictError where another commit has the token of `work` since the instant was requested. The lock keeps
-    two runs with a token apart, but a lock can be lost between its last check and the request.
-    """
-    if work.token is None:
-        return
-    for item in now.commits():
-        if item.requested_time == instant or item.requested_time in work.searched:
-            continue
-        if context.active.read_commit(item, stats=False).extra_metadata.get(TOKEN_KEY) == work.token:
-            raise ConflictError(
-                f"{item.action} {item.requested_time} has done the work of the token {work.token!r} since {instant} "
-                "was requested",
-                path=context.active.path_of(item),
-                remedy="run it again: it then finds that the work is done",
-            )
+    """Raises ConflictError where another commit has the token of `work` since the instant was requested."""
+    commit = commit_with_token(context, now, work.token, work.searched | {instant})
+    if commit is not None:
+        raise ConflictError(
+            f"{commit.action} {commit.requested_time} has done the work of the token {work.token!r} since {instant} "
+            "was requested",
+            path=context.active.path_of(commit),
+            remedy="run it again: it then finds that the work is done",
+        )
 
 
 def what_comes_first(context: TableContext, work: Work) -> str:

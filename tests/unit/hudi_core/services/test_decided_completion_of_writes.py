@@ -57,9 +57,9 @@ def upsert_decided(
 
 
 def decision_on(table: Path, instant: str) -> Decision:
-    found = find_decision(open_context(table).storage, ClaimFolder(instant), 1)
-    assert found is not None
-    return found
+    decision = find_decision(open_context(table).storage, ClaimFolder(instant), 1)
+    assert decision is not None
+    return decision
 
 
 def reason_now(table: Path, instant: str) -> str:
@@ -96,9 +96,9 @@ def test_an_upsert_is_made_again_where_another_wrote_its_file_group(
     time = str(int(instant) - 1) if requested == "before" else None
     foreign_upsert(table, group.partition, base, time)
     assert f"has changed file group {group.file_id}" in reason_now(table, instant)
-    done = again()
-    assert not done.repeated
-    assert done.instant != instant
+    retried = again()
+    assert not retried.repeated
+    assert retried.instant != instant
     assert not open_context(table).active.load().contains(instant)
     rows = own_rows(table, read_rows(table))
     assert rows.num_rows == count
@@ -206,8 +206,8 @@ def test_an_upsert_of_log_files_completes_beside_other_log_files(golden: Golden,
     instant, again = upsert_decided(table, given, tmp_path)
     (group,) = written_by(table, instant)
     foreign_write(table, group, log_version=9)
-    done = again()
-    assert (done.repeated, done.instant) == (True, instant)
+    retried = again()
+    assert (retried.repeated, retried.instant) == (True, instant)
 
 
 @pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
