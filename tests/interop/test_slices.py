@@ -20,8 +20,9 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.file_system_view import FileSystemView
 from hudi_core.view.listing import StorageListing
 from tests.interop.real_hudi import RealHudi
+from tests.support.changed_tables import complete_at, plan_during_the_fourth_commit
 from tests.support.golden_data import GoldenCase
-from tests.support.rows import assert_same_rows
+from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.views import view_of as plain_view_of
 
 pytestmark = pytest.mark.hudi
@@ -39,13 +40,6 @@ FIRST, SECOND, THIRD, COMPACTION, REWRITE, LAST = (
 """The instants of 9/mor_compacted: a base file, two logs, their compaction, a deltacommit that wrote base files, a
 log.
 """
-
-
-def complete_at(table: Path, requested: str, completion: str) -> None:
-    """Gives a completed instant another completion time."""
-    folder = table / ".hoodie" / "timeline"
-    (completed,) = folder.glob(f"{requested}_*")
-    completed.rename(folder / f"{requested}_{completion}.{completed.name.split('.')[1]}")
 
 
 def view_of(table: Path) -> FileSystemView:
@@ -112,6 +106,37 @@ def test_a_failed_write_hides_a_committed_one_from_real_hudi_and_not_from_us(
     without_last = HudiTable.open(str(table)).read(metadata="off", as_of=COMPACTION)
     assert_same_rows(theirs, pa.Table.from_batches(without_last.batches, without_last.schema), ignore=())
     assert (theirs.num_rows, rows(table).num_rows) == (102, 96)
+
+
+@pytest.mark.conformance
+def test_a_compaction_hides_a_commit_from_real_hudis_incremental_query_and_not_from_ours(
+    golden: Golden, hudi_1_2: RealHudi, tmp_path: Path
+) -> None:
+    """It was planned while the commit ran. Real Hudi's snapshot query shows the rows."""
+    table = golden("9", "mor_compaction_requested").table
+    *_, third, fourth, _ = HudiTable.open(str(table)).timeline().commits().instants
+    asked = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": third.completed_at,
+        "hoodie.datasource.read.end.instanttime": fourth.completed_at,
+    }
+
+    def theirs() -> pa.Table:
+        output = str(tmp_path / "answer.parquet")
+        hudi_1_2.ask("read", base=str(table), output=output, metadata=False, options=asked)
+        return read_parquet(output)
+
+    def ours() -> pa.Table:
+        table_now = HudiTable.open(str(table))
+        result = table_now.read("incremental", metadata="off", begin=third.completed_at, end=fourth.completed_at)
+        return pa.Table.from_batches(result.batches, result.schema)
+
+    expected = theirs()
+    assert_same_rows(ours(), expected, ignore=())
+    plan_during_the_fourth_commit(table)
+    assert_same_rows(ours(), expected, ignore=())
+    assert_same_rows(rows(table), hudi_1_2.snapshot(table, metadata=False), ignore=())
+    assert (expected.num_rows, theirs().num_rows) == (40, 0)
 
 
 @pytest.mark.parametrize(("version", "gone"), [("9", ("20261120221748223", "20261120221800419"))])

@@ -212,3 +212,23 @@ def begin_like_a_bucket(table: Path) -> tuple[str, str]:
     for path in (table / partition).glob(f"*{file_id}*"):
         path.rename(path.with_name(path.name.replace(file_id, renamed)))
     return partition, renamed
+
+
+def plan_during_the_fourth_commit(base: Path) -> None:
+    """Renames the compaction as if it had been planned just after the fourth commit was requested: as a writer under
+    optimistic concurrency may find it. In layout 1 the log files of the fourth commit have its name, too.
+    """
+    timeline = open_context(base).active.load()
+    [planned] = timeline.pending_compactions().requested_times
+    later = str(int(timeline.commits().instants[3].requested_time) + 1)
+    for path in [path for path in base.rglob("*") if path.is_file()]:
+        if ".hoodie" in path.parts:
+            path.write_bytes(path.read_bytes().replace(planned.encode(), later.encode()))
+        path.rename(path.with_name(path.name.replace(planned, later)))
+
+
+def complete_at(table: Path, requested: str, completion: str) -> None:
+    """Gives a completed instant another completion time."""
+    folder = table / ".hoodie" / "timeline"
+    (completed,) = folder.glob(f"{requested}_*")
+    completed.rename(folder / f"{requested}_{completion}.{completed.name.split('.')[1]}")

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.errors import ConfigError
+from hudi_core.expr.sql_literals import number_text
 from hudi_core.expr.tree import EQ, GE, GT, LE, LT, NE, Literal
 from hudi_core.expr.wall_time import parse_date, parse_timestamp, zone_of
 from hudi_core.frozen import dataclass
@@ -112,7 +113,7 @@ def _decimal(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
 def _double(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
     if literal.kind == "text":
         try:
-            return Place(kind, _float_scalar(float(str(literal.value)), kind))
+            return Place(kind, _float_scalar(float(number_text(str(literal.value))), kind))
         except ValueError:
             return None
     if literal.kind == "integer":
@@ -142,8 +143,8 @@ def _number(literal: Literal, *, fractions: bool = True) -> decimal.Decimal | No
     value = literal.value
     if literal.kind == "text":
         # Spark cuts '2.5' to 2 beside an integer column, which is never intended.
-        text = str(value).strip()
         try:
+            text = number_text(str(value))
             value = decimal.Decimal(text) if fractions else int(text)
         except (ValueError, decimal.InvalidOperation):
             return None

@@ -37,6 +37,15 @@ def number(text: str) -> Literal:
         raise ConfigError(f"{text[:_MAX_DIGITS]!r} is no number", remedy="correct the expression") from error
 
 
+def number_text(text: str) -> str:
+    """Returns the text without blanks at its ends. Raises ValueError for a number that only Python reads: `5_000`, or
+    digits of other scripts.
+    """
+    if "_" in text or not text.strip().isascii():
+        raise ValueError(text)
+    return text.strip()
+
+
 def negative(operand: Operand) -> Literal | None:
     if not isinstance(operand, Literal) or operand.kind not in ("integer", "decimal", "double"):
         return None
@@ -78,12 +87,12 @@ def _cast(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None
     value: Any = literal.value
     text = str(value)
     if target in _INTEGERS:
-        whole = int(value if literal.kind in _NUMERIC else text)
+        whole = int(value if literal.kind in _NUMERIC else number_text(text))
         if not -(1 << _INTEGERS[target] - 1) <= whole < 1 << _INTEGERS[target] - 1:
             raise ValueError(text)
         return Literal("integer", whole)
     if target in _FLOATING:
-        wide = float(value if literal.kind in _NUMERIC else text)
+        wide = float(value if literal.kind in _NUMERIC else number_text(text))
         return Literal("double", struct.unpack("f", struct.pack("f", wide))[0] if target == "FLOAT" else wide)
     if target == "DECIMAL":
         return Literal("decimal", _decimal(text, sizes))
@@ -105,7 +114,7 @@ def _cast(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None
 
 def _decimal(text: str, sizes: Sequence[int]) -> decimal.Decimal:
     """Returns the number with the digits of `sizes`; without them, as it is, such as `DECIMAL '1.50'`."""
-    exact = decimal.Decimal(text)
+    exact = decimal.Decimal(number_text(text))
     if len(sizes) != 2:
         return exact
     precision, scale = sizes

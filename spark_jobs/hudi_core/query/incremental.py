@@ -24,7 +24,7 @@ from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.model.names import IS_DELETED, FileGroupId, parse_data_file
+from hudi_core.model.names import IS_DELETED, FileGroupId, LogFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.commit_range import CommitRange, commits_in_range, slice_before_replacement
 from hudi_core.query.context import ReadContext, reader_spec
@@ -33,7 +33,8 @@ from hudi_core.query.request import ReadRequest
 from hudi_core.query.slices_plan import SlicesPlanner
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.commit import Operation, replaced_file_groups
-from hudi_core.timeline.instant import State
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView, PendingWork
@@ -154,12 +155,33 @@ def _merged(view: FileSystemView, as_of: str | None = None) -> list[FileSlice]:
 def _written_slices(
     context: ReadContext, of_range: Timeline, commits: CommitRange, listing: FileListing
 ) -> list[FileSlice]:
-    """Returns the newest slices of the file groups that the commits wrote, made only of the files that they wrote."""
+    """Returns the newest slices of the file groups that the commits wrote, made only of the files that they wrote. A
+    compaction that was planned while a commit ran may begin the slice of its log files (Hudi's queries omit them).
+    """
     replaced = replaced_file_groups(of_range, lambda instant: commits.metadata[instant])
     completions = {instant.requested_time: instant.completed_at for instant in commits.metadata}
+    files, plans = CommitListing(commits, listing), context.active.read_plans(of_range)
+    if context.config.features.layout == 1:
+        later = _later_slices(files, after=max(instant.requested_time for instant in of_range))
+        plans.update(later)
+        of_range = Timeline([*of_range, *(Instant(time, Action.COMPACTION, State.REQUESTED) for time in later)])
     slicing = slicing_for(context.config.layout_version, of_range, completions.get)
-    pending = PendingWork(context.active.read_plans(of_range))
-    return _merged(FileSystemView(CommitListing(commits, listing), of_range, pending, replaced, slicing), commits.last)
+    view = FileSystemView(files, of_range, PendingWork(plans), replaced, slicing)
+    return _merged(view, max(instant.requested_time for instant in of_range))
+
+
+def _later_slices(files: CommitListing, after: str) -> dict[str, CompactionPlan]:
+    """Returns, as pending compactions, the slices of layout 1 that began after the range though its log files lie in
+    them: their base files are not of the range.
+    """
+    operations: dict[str, set[CompactionOperation]] = {}
+    for partition in files.partitions():
+        for info in files.files(partition):
+            log = parse_data_file(info.name)
+            if isinstance(log, LogFileName) and log.instant > after:
+                operation = CompactionOperation(partition, log.file_id, log.instant, None, ())
+                operations.setdefault(log.instant, set()).add(operation)
+    return {instant: CompactionPlan(tuple(of_instant)) for instant, of_instant in operations.items()}
 
 
 class CommitListing:

@@ -55,11 +55,19 @@ def savepoint_create(context: TableContext, instant: str | None, owner: Owner, *
 
 
 def _newest(context: TableContext, timeline: Timeline) -> str:
-    newest = timeline.commits().last()
-    if newest is None:
+    """Returns the commit to which a restore keeps every other. In layout 2, where writes overlapped, that is not always
+    the one that was requested last.
+    """
+    commits = timeline.commits().instants
+    if not commits:
         what = "the table has no completed commit"
         raise ConfigError(what, path=context.active.folder, remedy="a savepoint keeps the files of a commit")
-    return newest.requested_time
+    candidates = RestoreCandidates(context, timeline)
+    for newest in (commits[-1], max(commits, key=lambda commit: commit.completed_at)):
+        if not any(instant.is_completed for instant in candidates.after(newest)):
+            return newest.requested_time
+    what = f"a restore to {commits[-1].requested_time}, the last commit, would roll an overlapping commit back"
+    raise ConfigError(what, path=context.active.folder, remedy="name the commit that the savepoint shall keep")
 
 
 def existing_savepoint(context: TableContext, instant: str | None) -> Savepoint | None:

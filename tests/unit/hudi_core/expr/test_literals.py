@@ -69,6 +69,8 @@ def test_wall_time_is_that_of_the_zone() -> None:
     ("kind", "value", "remedy"),
     [
         (pa.int32(), "x", "column's type"),
+        (pa.int32(), "5_000", "column's type"),
+        (pa.float64(), "\u0665.0", "column's type"),
         (pa.string(), 5, "in quotes"),
         (pa.list_(pa.int32()), 5, "field of a struct"),
         (pa.bool_(), 1, "column's type"),

@@ -50,6 +50,9 @@ def test_casts(value: Value, target: str, sizes: tuple[int, ...], expected: Valu
     [
         (128, "TINYINT"),
         ("x", "INT"),
+        ("5_000", "INT"),
+        ("1_0.5", "DOUBLE"),
+        ("\u0665", "DECIMAL"),
         ("maybe", "BOOLEAN"),
         ("x", "DATE"),
         (dt.date(2026, 2, 1), "DOUBLE"),

@@ -21,7 +21,7 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.compaction import CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.naming import timeline_of
-from tests.support.changed_tables import open_context
+from tests.support.changed_tables import open_context, plan_during_the_fourth_commit
 from tests.support.golden_archives import archive
 from tests.support.golden_compactions import compact
 from tests.support.golden_data import SCHEMA_ON_READ, GoldenCase, unpack
@@ -90,6 +90,25 @@ def test_a_pending_compaction_that_is_older_than_the_range_hides_no_file_group(g
     active.create_requested(str(int(first.requested_time) - 1), Action.COMPACTION, plan)
     assert len(active.load().pending_compactions().instants) == 1
     assert_same_rows(read(open_with(base), begin=begin), expected, ignore=())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_compaction_that_was_planned_while_a_commit_ran_hides_none_of_its_rows(golden: Golden, version: str) -> None:
+    base = golden(version, "mor_compaction_requested").table
+    _, _, third, fourth, _ = open_with(base).timeline().commits().instants
+    ranges = [{"begin": third.completed_at, "end": fourth.completed_at}, {"end": fourth.completed_at}, {}]
+
+    def answers() -> list[pa.Table]:
+        return [read(open_with(base), metadata="off", **of_range) for of_range in ranges]
+
+    expected = answers()
+    assert all(answer.num_rows for answer in expected)
+    plan_during_the_fourth_commit(base)
+    for answer, rows in zip(answers(), expected, strict=True):
+        assert_same_rows(answer, rows, ignore=())
+    compact(base)
+    for answer, rows in zip(answers(), expected, strict=True):
+        assert_same_rows(answer, rows)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

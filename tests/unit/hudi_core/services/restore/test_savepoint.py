@@ -10,12 +10,13 @@ import pytest
 from hudi_core.errors import ConfigError, FormatError, HudiError, LockError, StorageError, TimelineError
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.clean.planner import CleanService
+from hudi_core.services.restore.candidates import RestoreCandidates
 from hudi_core.services.restore.savepoint import SavepointJob, read_savepoint, savepoint_create, savepoint_list
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction import commit
 from hudi_core.transaction.commit import Completer
-from tests.support.changed_tables import an_owner, data_files, leftovers, open_context
+from tests.support.changed_tables import an_owner, complete_at, data_files, leftovers, open_context
 from tests.support.counting_storage import CountingStorage
 from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
@@ -52,6 +53,31 @@ def test_without_an_instant_the_newest_commit_is_saved(golden: Golden, version: 
     assert [item.instant for item in savepoint_list(context)] == [made.instant]
     assert data_files(table) == before
     assert leftovers(table, made.instant) == []
+
+
+@pytest.mark.parametrize("name", ["cow_basic", "mor_basic"])
+def test_where_writes_overlapped_a_restore_to_the_savepoint_keeps_every_commit(golden: Golden, name: str) -> None:
+    table = golden("9", name).table
+    context = open_context(table)
+    *_, overlapping, last = context.active.load().commits().instants
+    complete_at(table, overlapping.requested_time, str(int(last.completed_at) + 1))
+    assert savepoint_create(context, None, an_owner()).instant == overlapping.requested_time
+    timeline = context.active.load()
+    (saved,) = (commit for commit in timeline.commits() if commit.requested_time == overlapping.requested_time)
+    assert not any(instant.is_completed for instant in RestoreCandidates(context, timeline).after(saved))
+
+
+def test_no_commit_is_saved_unnamed_if_a_restore_to_it_would_roll_another_back(golden: Golden) -> None:
+    table = golden("9", "mor_compacted").table
+    context = open_context(table)
+    commits = context.active.load().commits().instants
+    compaction = next(index for index, commit in enumerate(commits) if commit.action == Action.COMMIT)
+    for later, index in enumerate((compaction - 1, compaction), start=1):
+        complete_at(table, commits[index].requested_time, str(int(commits[-1].completed_at) + later))
+    with pytest.raises(ConfigError, match="would roll an overlapping commit back") as caught:
+        savepoint_create(context, None, an_owner())
+    assert "name the commit" in str(caught.value.remedy)
+    assert savepoint_list(context) == []
 
 
 @pytest.mark.parametrize("name", ["archived_timeline_cow", "archived_timeline_mor"])
