@@ -22,7 +22,7 @@ from tests.golden.test_cdc import image, table_of
 from tests.interop.changes import upsert_rows, write_parquet
 from tests.interop.golden_judge import Golden
 from tests.interop.judged import COW, EVERY_JUDGE, JUDGES, MOR, Judged, first_rows
-from tests.interop.real_hudi import RealHudi
+from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.interop.test_repeated_keys import in_range
 from tests.interop.test_writes import DIED, is_data, twice_written
 from tests.interop.twice_written import given_rows, newest_commit
@@ -182,8 +182,12 @@ def test_the_changes_of_rows_that_go_and_come_back(
         found += changes
     if reader is not None:
         assert by_real_hudi(reader, ours.base, first) == found
-    ours.rows = read_rows(ours.base).select(rows.column_names)
-    ours.goes_on()
+    ours.rows = theirs.rows = read_rows(ours.base).select(rows.column_names)
+    if (version, kind) == ("8", MOR):
+        with pytest.raises(RealHudiError, match="ClassCastException"):
+            theirs.goes_on()  # 1.0.2 compares ordering values of two types, and cannot compact its own log files
+    else:
+        ours.goes_on()
 
 
 @pytest.mark.parametrize("version", JUDGES)

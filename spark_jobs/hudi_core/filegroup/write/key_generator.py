@@ -97,7 +97,8 @@ class KeyGenerator:
                 raise UnsupportedError(f"the key or partition field {name!r} within a struct", path=path)
         labelled = len(fields) > 1
         if len(fields) == 1 and kind == "COMPLEX":
-            labelled = _labels(config, options, labels_one)
+            # Without meta fields Hudi reads a key from its field alone (RecordContext.virtualKeyExtractor).
+            labelled = config.populate_meta_fields and _labels(config, options, labels_one)
         times = frozenset(name for name, of in typed.items() if of == "TIMESTAMP")
         time_format = TimeFormat.of(settings, path=path) if times else None
         hive_style, url_encode = (key.read(config.raw, path=path) for key in (HIVE_STYLE, URL_ENCODE))

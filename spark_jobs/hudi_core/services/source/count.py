@@ -88,6 +88,8 @@ def counted_rows(context: TableContext, source: Source, engine: Engine, needs: N
     if buckets is not None and buckets.by_hash and not needs.takes_hashing:
         remedy = "overwrite it with Hudi"
         raise UnsupportedError("the table has buckets by consistent hashing", path=context.config.path, remedy=remedy)
+    in_logs = needs.one_in_logs and buckets is not None and context.config.is_merge_on_read
+    one_of_a_key = needs.one_of_a_key or in_logs
     rows = SourceRows(
         folder,
         dict(context.storage_options),
@@ -97,12 +99,12 @@ def counted_rows(context: TableContext, source: Source, engine: Engine, needs: N
         context.config.dropped_columns,
         # Deletes by key have no order.
         policy=None if needs.keys_only else MergePolicy.for_table(context.config, context.options),
-        combines=needs.one_of_a_key or COMBINE_INSERTS.read(context.options),
-        scope=KeyScope.of(context.options) if needs.one_of_a_key and buckets is None else KeyScope(),
+        combines=one_of_a_key or COMBINE_INSERTS.read(context.options),
+        scope=KeyScope.of(context.options) if one_of_a_key and buckets is None else KeyScope(),
         buckets=buckets,
         keys_only=needs.keys_only,
     )
-    if rows.combines and rows.policy is not None and not needs.one_of_a_key:
+    if rows.combines and rows.policy is not None and not one_of_a_key:
         _check_combined(context.config, rows.policy, context.options)
     if not needs.keys_only:
         rows = evolved_rows(rows, files[0], context.config.version)
@@ -269,7 +271,7 @@ def _logged_rows(
 
 
 def _keys(context: TableContext, view: FileSystemView, schema: AvroSchema) -> KeyGenerator:
-    """Returns the key generator. Raises as KeyGenerator.of, SqlTimes.of, _labels_one, _check_zone, _check_times."""
+    """Returns the key generator. Raises as KeyGenerator.of, SqlTimes.of, and of the checks below."""
     config, options = context.config, context.options
     labels_one = _labels_one(context, view) if labels_vary(config) and config.populate_meta_fields else None
     keys = KeyGenerator.of(config, options, labels_one=labels_one)
@@ -282,7 +284,25 @@ def _keys(context: TableContext, view: FileSystemView, schema: AvroSchema) -> Ke
             _check_zone(context, view, keys, sql_times)
     if keys.time_format is not None:
         _check_times(context, view, keys, keys.time_format)
+    if any(name in columns.names and pa.types.is_timestamp(columns.field(name).type) for name in keys.record_fields):
+        _check_timestamps(context, view, keys)
     return keys
+
+
+def _check_timestamps(context: TableContext, view: FileSystemView, keys: KeyGenerator) -> None:
+    """Raises UnsupportedError where stored keys hold timestamps in another form, such as `2016-12-29 09:54:00.0`: Hudi
+    writes it by bulk_insert of rows, and by an option that no table keeps (CONSISTENT_TIMESTAMPS).
+    """
+    for sample in _samples(context, view, keys.record_fields):
+        if not {*keys.record_fields} <= {*sample.rows.schema.names}:
+            continue
+        sample = replace(sample, rows=sample.rows.drop_null())
+        if not pc.all(pc.equal(sample.keys, keys.keys(sample.rows, path=sample.path))).as_py():
+            raise UnsupportedError(
+                "the record keys of the table hold timestamps in another form than numbers",
+                path=sample.path,
+                remedy="write to the table with Hudi",
+            )
 
 
 def _labels_one(context: TableContext, view: FileSystemView) -> bool | None:

@@ -68,12 +68,14 @@ class RowsFrom:
 @dataclass(frozen=True, slots=True)
 class Needs:
     """What a write needs of the rows of its source. `keys_only`: the columns of keys and partitions, for deletes.
-    `one_of_a_key`: of the rows with one key (KeyScope) one is written, whatever the options say. `few_keys`: their
-    keys on the driver, where they are few. `takes_hashing`: whether buckets by consistent hashing are written.
+    `one_of_a_key`: of the rows with one key (KeyScope) one is written, whatever the options say. `one_in_logs`: so it
+    is where Hudi appends them to a bucket's log files, which merge them. `few_keys`: their keys on the driver, where
+    they are few. `takes_hashing`: whether buckets by consistent hashing are written.
     """
 
     keys_only: bool = False
     one_of_a_key: bool = False
+    one_in_logs: bool = False
     few_keys: bool = False
     takes_hashing: bool = False
 

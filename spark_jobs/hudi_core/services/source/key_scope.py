@@ -17,7 +17,9 @@ _OF_TABLE: Final[Mapping[str, ConfigKey[bool]]] = {
     "GLOBAL_RECORD_LEVEL_INDEX": MOVES_BY_RECORD,
 }
 INDEX_TYPES: Final = WITHIN_PARTITIONS | {*_OF_TABLE}
-"""The index types by which keys are looked for. All of one scope give the same rows."""
+"""The index types by which keys are looked for. All of one scope find the same rows. But SIMPLE and BLOOM also find a
+key of a base file whose row log files have deleted.
+"""
 
 BY_RECORD_INDEX: Final = frozenset({"RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX"})
 """The index types whose keys are looked up in the record index. Other types' keys may have places that it lacks."""
@@ -31,16 +33,25 @@ may move are merged first, which loses the positions (HoodieIndexUtils.mergeForP
 @dataclass(frozen=True, slots=True)
 class KeyScope:
     """With `is_global` a key is one of the whole table. With `moves` a row leaves the partition that has its key for
-    its own; else it changes there (`hoodie.*.index.update.partition.path`).
+    its own; else it changes there (`hoodie.*.index.update.partition.path`). `in_record_index` says that a record index
+    has the key.
     """
 
     is_global: bool = False
     moves: bool = False
+    in_record_index: bool = False
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether a key counts only where a row has it after all log files: a delete takes it out of a record index."""
+        return self.is_global or self.in_record_index
 
     @staticmethod
     def of(options: Mapping[str, str]) -> KeyScope:
         moves = _OF_TABLE.get(index_type(options))
-        return KeyScope() if moves is None else KeyScope(True, moves.read(options))
+        if moves is None:
+            return KeyScope(in_record_index=index_type(options) in BY_RECORD_INDEX)
+        return KeyScope(True, moves.read(options))
 
 
 def index_type(options: Mapping[str, str]) -> str:

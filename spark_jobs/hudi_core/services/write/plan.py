@@ -66,7 +66,13 @@ class RowsWork(Work):
     def needs(self) -> Needs:
         is_tagged = self.operation in TAGGING
         is_delete = self.operation == Operation.DELETE
-        return Needs(keys_only=is_delete, one_of_a_key=is_tagged, few_keys=is_tagged, takes_hashing=True)
+        return Needs(
+            keys_only=is_delete,
+            one_of_a_key=is_tagged,
+            one_in_logs=self.operation == Operation.INSERT,
+            few_keys=is_tagged,
+            takes_hashing=True,
+        )
 
     def nothing(self) -> str | None:
         return None if self.row_counts else _NONE_SELECTED if self.selects else _NO_ROWS

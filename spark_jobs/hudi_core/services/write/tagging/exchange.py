@@ -97,8 +97,8 @@ def _units(
     wanted: Mapping[str, tuple[str, ...]],
 ) -> list[KeysUnit]:
     shared = rows.rows, context.uri, dict(context.storage_options), key_fields(context.config), shards
-    ordered, is_global = ordering_of(rows.rows) is not None, rows.rows.scope.is_global
-    merged = plan.logged.union(at for at, item in slices.items() if ordered or (is_global and item.log_files))
+    ordered, by_rows = ordering_of(rows.rows) is not None, rows.rows.scope.by_rows
+    merged = plan.logged.union(at for at, item in slices.items() if ordered or (by_rows and item.log_files))
     reader = _reader(context) if merged else ""
     return [
         *(KeysUnit(*shared, number, part=part) for number, part in enumerate(rows.parts)),

@@ -96,7 +96,7 @@ def _table_pieces(unit: KeysUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
 
 def _table_keys(unit: KeysUnit, wanted: pa.Array | None) -> Iterator[tuple[pa.Array, pa.Array, pa.Array | None]]:
     """Yields record keys with places.ORDER and, where the unit asks for them, places.POSITION."""
-    file_slice, is_global = unit.file_slice, unit.rows.scope.is_global
+    file_slice, by_rows = unit.file_slice, unit.rows.scope.by_rows
     base = None if file_slice is None else file_slice.base_file
     if file_slice is None or base is None:
         return
@@ -105,7 +105,7 @@ def _table_keys(unit: KeysUnit, wanted: pa.Array | None) -> Iterator[tuple[pa.Ar
         row_groups = None if wanted is None else _row_groups(file, unit.key_fields, wanted)
         is_needed = row_groups != []
         if is_needed and (ordering is None or file_slice.log_files):
-            is_here = pa.scalar(None if file_slice.log_files or not is_global else HERE, pa.binary())
+            is_here = pa.scalar(None if file_slice.log_files or not by_rows else HERE, pa.binary())
             positions = _positions(file, row_groups) if unit.positions else None
             for batch in file.batches(list(unit.key_fields), _KEYS_AT_ONCE, row_groups):
                 keys = record_keys(batch, unit.key_fields, path=base.path)

@@ -115,7 +115,7 @@ class Places:
         groups[is_known] = self.groups[pairs[is_known]]
         own = paths.take(pa.array(rows))
         positions = None if self.positions is None else self.positions.take(pa.array(pairs, mask=~is_known))
-        if not self.scope.is_global:
+        if not self.scope.by_rows:
             return Placed(rows, groups, own, np.zeros(len(rows), np.bool_), positions)
         old = self.paths.take(pa.array(groups, mask=~is_known))
         orders = self.orders.take(pa.array(pairs, mask=~is_known))

@@ -77,6 +77,8 @@ def test_a_complex_key_names_its_fields() -> None:
 def test_a_complex_key_of_one_field_names_it_where_its_writers_do() -> None:
     assert generator("COMPLEX", labels_one=True).labelled
     assert not generator("COMPLEX", labels_one=False).labelled
+    without_meta_fields = {"hoodie.populate.meta.fields": "false"}
+    assert not generator("COMPLEX", labels_one=None, **without_meta_fields).labelled
     with pytest.raises(UnsupportedError, match="no row that shows it") as caught:
         generator("COMPLEX")
     assert NEW_ENCODING in str(caught.value.remedy)

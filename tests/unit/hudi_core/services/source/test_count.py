@@ -228,6 +228,22 @@ def some_times(table: Path, folder: Path) -> Path:
     return put_source(rows.append_column("dt", pa.array(["x", "y"])), folder)
 
 
+def test_timestamps_in_keys_are_numbers(golden: Golden, tmp_path: Path) -> None:
+    """Hudi's bulk_insert of rows writes others, and so do its writers by an option that the table does not have."""
+    table = golden("9", "types_timestamp_millis").table
+    properties = table / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace("recordkey.fields=id", "recordkey.fields=c_ts"))
+    given, before = some_times(table, tmp_path), read_rows(table)
+    for operation in ("upsert", "delete"):
+        with pytest.raises(UnsupportedError, match="hold timestamps in another form than numbers"):
+            write(table, operation, given)
+    assert read_rows(table) == before
+    for name in open_context(table).view(open_context(table).active.load()).partitions():
+        shutil.rmtree(table / name)
+    assert [write(table, "upsert", given).updated for _ in range(2)] == [0, 2]
+    assert sorted(read_rows(table).column("_hoodie_record_key").to_pylist()) == ["1704150000000000", "1719874800000005"]
+
+
 def test_timestamps_in_paths_are_as_the_partitions_of_the_table(golden: Golden, tmp_path: Path) -> None:
     berlin = {"airflow_hudi.read.zone": "Europe/Berlin"}
     table = partitioned_by_time(golden, "2024-01-01 00%3A00%3A00")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.services.source.key_scope import INDEX_TYPES, WITHIN_PARTITIONS, KeyScope, index_type
+from hudi_core.services.source.key_scope import BY_RECORD_INDEX, INDEX_TYPES, WITHIN_PARTITIONS, KeyScope, index_type
 
 
 @pytest.mark.parametrize(
     ("options", "scope"),
     [
-        *(({"hoodie.index.type": name}, KeyScope()) for name in sorted(WITHIN_PARTITIONS)),
+        *(({"hoodie.index.type": name}, KeyScope()) for name in sorted(WITHIN_PARTITIONS - BY_RECORD_INDEX)),
+        ({"hoodie.index.type": "RECORD_LEVEL_INDEX"}, KeyScope(in_record_index=True)),
         ({}, KeyScope()),
         ({"hoodie.index.type": "INMEMORY"}, KeyScope()),
         ({"hoodie.index.type": "GLOBAL_BLOOM"}, KeyScope(True, True)),

@@ -15,7 +15,7 @@ from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import put_source
 from tests.support.table_invariants import assert_metadata_true, read_rows
-from tests.support.writes import APART, like, own_columns, write
+from tests.support.writes import APART, changed, like, own_columns, write
 
 Golden = Callable[[str, str], GoldenCase]
 TABLES = [("6", "mdt_all_cow"), ("6", "mdt_all_mor"), ("9", "mdt_record_index_lookup")]
@@ -66,3 +66,17 @@ def test_a_row_whose_key_goes_in_another_partition_keeps_its_place(
     write(table, "delete", put_source(like(rows, {**row, "dt": other}), tmp_path, name="last"), APART)
     assert [of_key(table, row["id"], metadata) for metadata in ("off", "on")] == [0, 0]
     assert_metadata_true(table)
+
+
+@pytest.mark.parametrize("index", ["RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"])
+def test_a_key_that_came_back_in_another_file_group_has_one_place(golden: Golden, tmp_path: Path, index: str) -> None:
+    """The base file of the first still has the key; a log file deleted its row, and the record index forgot it."""
+    table = golden("9", "mdt_all_mor").table
+    options = {**APART, "hoodie.index.type": index}
+    rows = own_columns(read_rows(table))
+    row = like(rows, {"id": "comes back"})
+    for number, operation in enumerate(("insert", "delete", "insert", "upsert")):
+        later = changed(row, ts=lambda ts, number=number: ts + number)
+        write(table, operation, put_source(later, tmp_path, name=str(number)), options)
+    found = read_rows(table).filter(pc.field("id") == "comes back")
+    assert found.column("ts").to_pylist() == [row.column("ts")[0].as_py() + 3]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hudi_core.errors import ConfigError, FormatError
@@ -16,7 +17,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import BUCKETS, in_buckets, put_source
 from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.tiers import tiered
-from tests.support.writes import Model, base_files, changed, inserted_twice, like, own_columns, write
+from tests.support.writes import Model, base_files, changed, inserted_twice, like, marked, own_columns, write
 from tests.unit.hudi_core.services.write.test_plan import OPERATIONS, TWO_BUCKETS, planned, refused
 
 Golden = Callable[[str, str], GoldenCase]
@@ -163,3 +164,24 @@ def test_the_plan_has_the_number_of_each_bucket(golden: Golden, tmp_path: Path) 
     plan = planned(table, "bulk_insert", put_source(own_columns(read_rows(table)), tmp_path), BUCKETS)
     assert plan.buckets == {FOUR.place_of_group(item.file_group): number for number, item in enumerate(plan.slices)}
     assert len(plan.buckets) == 12
+
+
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
+def test_rows_of_one_key_become_one_where_log_files_would_merge_them(
+    golden: Golden, tmp_path: Path, version: str
+) -> None:
+    """An insert combines none. In a bucket that exists the rows go to its log files; in a new one they must not stay
+    two, and a row that a later one of the source deletes must not come.
+    """
+    table = golden(version, "bucket_index_mor").table
+    rows = own_columns(read_rows(table))
+    ts = rows.column("ts")[0].as_py()
+    for day in ("2024-01-01", "2031-01-01"):
+        twice = like(rows, *({"id": "twice", "dt": day, "ts": ts + later} for later in (0, 1)))
+        write(table, "insert", put_source(twice, tmp_path, name=f"twice-{day}"), BUCKETS)
+    found = read_rows(table).filter(pc.field("id") == "twice")
+    assert sorted(found.column("dt").to_pylist()) == ["2024-01-01", "2031-01-01"]
+    assert set(found.column("ts").to_pylist()) == {ts + 1}
+    gone = like(rows, *({"id": "gone", "dt": "2032-01-01", "ts": ts + later} for later in (0, 1)))
+    write(table, "insert", put_source(marked(gone, [False, True]), tmp_path, name="gone"), BUCKETS)
+    assert "gone" not in read_rows(table).column("id").to_pylist()
