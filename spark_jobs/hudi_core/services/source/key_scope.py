@@ -17,9 +17,7 @@ _OF_TABLE: Final[Mapping[str, ConfigKey[bool]]] = {
     "GLOBAL_RECORD_LEVEL_INDEX": MOVES_BY_RECORD,
 }
 INDEX_TYPES: Final = WITHIN_PARTITIONS | {*_OF_TABLE}
-"""The index types by which keys are looked for. All of one scope find the same rows. But SIMPLE and BLOOM also find a
-key of a base file whose row log files have deleted.
-"""
+"""The index types by which keys are looked for. All of one scope give the same rows."""
 
 BY_RECORD_INDEX: Final = frozenset({"RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX"})
 """The index types whose keys are looked up in the record index. Other types' keys may have places that it lacks."""

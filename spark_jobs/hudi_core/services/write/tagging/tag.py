@@ -74,7 +74,8 @@ class TagTarget:
 class Tagged:
     """The rows of a shard, in a file of the folder; "" where there are none. How many go to each file group, by its
     number as text, and to new places, by partition. Of the source are `rows`, one of each key, and older ones that were
-    `dropped`, both by partition. `absent` keys of a delete are not in the table.
+    `dropped`, both by partition. `absent` keys of a delete are not in the table. `repeated` are the places that rows
+    have beside their first.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Tagged:
     rows: Mapping[str, int] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
     absent: int = 0
+    repeated: int = 0
 
 
 def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Tagged:
@@ -106,12 +108,13 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
             dropped[partition] = dropped.get(partition, 0) + count
 
     schema = keyed_schema(target.rows.columns)
-    name = f"{shard}-{attempt.stage_id}-{attempt.attempt_id}.arrow"
+    pass_name = "-by-rows" if target.rows.scope.by_rows else ""  # a second pass leaves the files of the first
+    name = f"{shard}-{attempt.stage_id}-{attempt.attempt_id}{pass_name}.arrow"
     try:
         places, sorted_rows = _split(target, batches)
         rows = merged_pieces(sorted_rows, schema, target.rows.config.merged_bytes)
         rows = newest(rows, drop, of_table=target.rows.scope.is_global) if target.rows.combines else rows
-        storage, written, absent = open_data_storage(target.uri, target.storage_options), 0, 0
+        storage, written, absent, repeated = open_data_storage(target.uri, target.storage_options), 0, 0, 0
         tagged = schema.append(pa.field(GROUP, pa.int32())).append(pa.field(LEAVES, pa.bool_()))
         if target.positions:
             tagged = tagged.append(pa.field(POSITION, POSITIONS))
@@ -122,6 +125,7 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
             for table in rows:
                 placed = _placed(target, places, table)
                 groups = placed.groups
+                repeated += len(groups) - table.num_rows
                 keeps = groups != NEW if target.drops_new else np.ones(len(groups), np.bool_)
                 _count(unique, table.column(PARTITION_PATH).combine_chunks())
                 _count(new, placed.paths.filter(pa.array(keeps & (groups == NEW))))
@@ -143,6 +147,7 @@ def tag_shard(target: TagTarget, shard: int, batches: Iterator[pa.RecordBatch], 
             rows=_by_partition(unique),
             dropped=_by_partition(dropped),
             absent=absent,
+            repeated=repeated,
         )
     except (pa.ArrowException, MemoryError) as error:
         raise ExecutionError(f"tagging the rows of a write failed: {error!r}", path=target.uri) from error

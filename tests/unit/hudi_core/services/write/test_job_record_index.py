@@ -68,7 +68,7 @@ def test_a_row_whose_key_goes_in_another_partition_keeps_its_place(
     assert_metadata_true(table)
 
 
-@pytest.mark.parametrize("index", ["RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"])
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"])
 def test_a_key_that_came_back_in_another_file_group_has_one_place(golden: Golden, tmp_path: Path, index: str) -> None:
     """The base file of the first still has the key; a log file deleted its row, and the record index forgot it."""
     table = golden("9", "mdt_all_mor").table
