@@ -117,6 +117,8 @@ class FileRecordsUnit:
 
 
 def _write(workers: Workers, shards: IndexShards, produce: Produce[U], units: Sequence[U]) -> list[NewBaseFile]:
+    if not shards.target.file_ids:
+        return []  # a partitioned record index of a table without data partitions: the first commit brings them
     found = workers.engine.exchange(
         produce, units, partial(write_base_shard, shards), shards=len(shards.target.file_ids), run_epoch=workers.epoch
     )

@@ -9,15 +9,17 @@ from functools import cached_property, partial
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConflictError
+from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.frozen import dataclass
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import latest_compaction
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level
 from hudi_core.metadata_table.partitions.registry import clean_updates, known_partition
+from hudi_core.metadata_table.partitions.row_indexes import RecordIndexPartition
 from hudi_core.metadata_table.read.completeness import indexes_in_doubt
 from hudi_core.metadata_table.read.file_group import ROOT, load_metadata_config
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileChanges, FileStatistics
 from hudi_core.metadata_table.timeline import MetadataTimeline, latest_schema
@@ -69,13 +71,21 @@ class MetadataPublisher:
     def check(self, *, deletes: bool = False) -> None:
         """Raises MetadataUnavailableError without a readable metadata table, StorageNotFoundError for a partition
         without file groups, UnsupportedError for an unknown type. With `deletes` only the partitions that
-        publish_deletes writes to need file groups.
+        publish_deletes writes to need file groups. A record index of each data partition needs none before the first
+        data partition (RowUpdates).
         """
         timeline = MetadataTableSnapshot(self.storage, self.config, Timeline()).timeline
         table = self._table()
         for name in sorted(self.config.metadata_partitions):
-            if known_partition(name, table).updated_by_clean or not deletes:
+            partition_type = known_partition(name, table)
+            if not partition_type.updated_by_clean and deletes:
+                continue
+            try:
                 self._metadata_timeline.latest_slices(timeline, name)
+            except StorageNotFoundError:
+                is_partitioned = isinstance(partition_type, RecordIndexPartition) and partition_type.is_partitioned
+                if not is_partitioned or MetadataTable(self.storage, self.config, Timeline()).partitions():
+                    raise
 
     def check_commit(self) -> StatisticsRequirements:
         """Checks like check, for publish_commit, and returns commit_requirements. Also raises UnsupportedError for a

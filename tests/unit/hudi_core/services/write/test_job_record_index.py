@@ -1,4 +1,4 @@
-"""Writes into tables with a global record index, which holds one place for a key."""
+"""Writes into tables with a record index: a global one, which holds one place for a key, or one of each partition."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_core.errors import UnsupportedError
+from hudi_core.config.metadata_config import PARTITIONED_RECORD_INDEX_ENABLE
+from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import StorageNotFoundError, UnsupportedError
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.services.metadata.maintain import create_metadata
 from hudi_core.table import HudiTable
-from tests.support.changed_tables import open_context
+from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import put_source
 from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.writes import APART, changed, like, own_columns, write
+from tests.unit.hudi_core.services.create.test_verb import made, some_rows
 
 Golden = Callable[[str, str], GoldenCase]
 TABLES = [("6", "mdt_all_cow"), ("6", "mdt_all_mor"), ("9", "mdt_record_index_lookup")]
@@ -80,3 +86,26 @@ def test_a_key_that_came_back_in_another_file_group_has_one_place(golden: Golden
         write(table, operation, put_source(later, tmp_path, name=str(number)), options)
     found = read_rows(table).filter(pc.field("id") == "comes back")
     assert found.column("ts").to_pylist() == [row.column("ts")[0].as_py() + 3]
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])
+def test_the_first_write_of_a_table_begins_the_file_groups_of_a_partitioned_record_index(
+    tmp_path: Path, kind: str, operation: str
+) -> None:
+    """As with real Hudi 1.2.0 (tests/golden/make_metadata_tables.py): no data partition is there before it."""
+    table, options = tmp_path / "trips", {PARTITIONED_RECORD_INDEX_ENABLE.name: "true"}
+    made(table, table_type=kind)
+    names = ["column_stats", "partition_stats", "record_index"]
+    created = create_metadata(open_context(table, options), names, LocalEngine(1), an_owner())
+    assert created.metadata_partitions == {"files", *names}
+    for count, day in enumerate(("2026-01-01", "2026-01-02"), start=1):
+        write(table, operation, put_source(some_rows(0, 3, day), tmp_path, name=day), options)
+        context = open_context(table)
+        index = MetadataTable(context.storage, context.config, context.active.load()).record_index
+        assert {len(places) for places in index.locations(["trip-0", "trip-1", "trip-2"]).values()} == {count}
+        assert_metadata_true(table)
+    for path in (table / ROOT / "record_index").glob("*record-index-*"):
+        path.unlink()
+    with pytest.raises(StorageNotFoundError, match="`record_index`, but it holds no file group"):
+        write(table, operation, put_source(some_rows(0, 3, "2026-01-03"), tmp_path), options)
