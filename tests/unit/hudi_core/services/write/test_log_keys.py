@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.write import verb
+from hudi_core.services.write.append import LogAppend
 from hudi_core.services.write.log_keys import slices_with_own_keys_in_logs
+from hudi_core.services.write.tagging import tag
+from hudi_core.services.write.tagging.places import NEW
 from hudi_core.timeline.instant import Action
 from hudi_core.view.file_group import FileSlice
 from tests.support.changed_tables import an_owner, open_context
@@ -23,7 +27,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import put_source
 from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.tiers import tiered
-from tests.support.writes import Model, changed, own_columns, write
+from tests.support.writes import APART, Model, changed, like, own_columns, write
 
 Golden = Callable[[str, str], GoldenCase]
 DAY = "2024-01-01"
@@ -121,3 +125,46 @@ def test_log_files_of_an_archived_compaction_are_read(golden: Golden, version: s
     last = timeline.commits().last()
     assert last is not None
     assert len(slices_with_own_keys_in_logs(context, timeline.after(last.requested_time), slices)) == len(slices)
+
+
+@pytest.mark.parametrize(
+    ("version", "few"),
+    tiered([(version, few) for version in ("6", "8", "9") for few in (True, False)], [("6", True), ("9", False)]),
+)
+def test_a_key_that_a_writer_put_into_a_log_file_as_new_is_found(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, few: bool
+) -> None:
+    """As one does whose index has the keys of log files. Its stats count the row as inserted (HoodieAppendHandle)."""
+    if not few:
+        monkeypatch.setattr("hudi_core.services.write.tagging.exchange._MOST_WANTED", 0)
+    table = golden(version, "mor_basic").table
+    model = Model.of(table, event_time=version != "6")
+    own = own_columns(read_rows(table))
+    new = like(own, {"id": "only in a log", "dt": DAY, "ts": own.column("ts")[0].as_py() + 999_999})
+    placed, stat = tag._placed, LogAppend._stat
+
+    def into_a_log(target: tag.TagTarget, *arguments: Any) -> Any:
+        found = placed(target, *arguments)
+        found.groups[found.groups == NEW] = target.partitions.index(DAY)
+        return found
+
+    def as_inserts(appended: LogAppend, size: int) -> Any:
+        written = stat(appended, size)
+        return replace(written, num_inserts=written.num_writes, num_update_writes=0)
+
+    assert not logged(table)
+    with monkeypatch.context() as foreign:
+        foreign.setattr(tag, "_placed", into_a_log)
+        foreign.setattr(LogAppend, "_stat", as_inserts)
+        model.upsert(new)
+        write(table, "upsert", put_source(new, tmp_path, name="new"), APART)
+    model.check(table)
+    assert logged(table)
+    later = changed(new, ts=lambda ts: ts + 1)
+    model.upsert(later)
+    assert write(table, "upsert", put_source(later, tmp_path, name="later"), APART).updated == 1
+    model.check(table)
+    model.delete(later)
+    assert write(table, "delete", put_source(later, tmp_path, name="gone"), APART).deleted == 1
+    model.check(table)
+    assert_metadata_true(table)
