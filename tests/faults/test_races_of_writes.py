@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hudi_core.engine.local import LocalEngine
@@ -102,7 +103,12 @@ def test_another_upsert_of_the_same_keys_meanwhile(
     table = table_of(golden, version, case)
     model = Model.of(table, event_time=True)
     options = {**OPTIONS.get(case, BUCKETS), **MODES[mode]}
-    rows = dict(zip(("first", "second"), sources(own_columns(read_rows(table)), case), strict=True))
+    # Without blocking nobody makes a simple bucket of a merge-on-read table (check_makes_no_bucket).
+    kept = "2024" if (mode, case) == ("none waits", "bucket_index_mor") else "2"
+    both = (
+        given.filter(pc.starts_with(given.column("dt"), kept)) for given in sources(own_columns(read_rows(table)), case)
+    )
+    rows = dict(zip(("first", "second"), both, strict=True))
     given = {name: put_source(rows[name], tmp_path, name=name) for name in rows}
     done: list[str] = []
     refused: list[str] = []

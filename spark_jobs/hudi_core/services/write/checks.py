@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.log.blocks import LogBlock
+from hudi_core.config.concurrency_config import CONCURRENCY_MODE
 from hudi_core.config.rows_config import INDEX_TYPE, NUM_BUCKETS
 from hudi_core.errors import ConfigError, ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.read.log_scan import latest_read_instant, log_blocks
@@ -124,6 +125,23 @@ def check_rings(view: FileSystemView, file_ids: Mapping[str, Collection[str]], r
                     path=folder_of(partition),
                     remedy="clean and archive the table until that instant is gone, then write again",
                 )
+
+
+def check_makes_no_bucket(context: TableContext, buckets: Buckets, new: Mapping[str, int]) -> None:
+    """Raises UnsupportedError for `new` rows of buckets that a merge-on-read table does not have yet, by partition,
+    beside writers without blocking. Hudi's give a new bucket log files of one id, the same for all of them
+    (BucketIdentifier.newBucketFileIdForNBCC), and look for no other: the bucket would have two file groups.
+    """
+    partition = min((name for name, count in new.items() if count), default=None)
+    is_shared = CONCURRENCY_MODE.read(context.options) == "NON_BLOCKING_CONCURRENCY_CONTROL"
+    if partition is None or not is_shared or buckets.by_hash or not context.config.is_merge_on_read:
+        return
+    raise UnsupportedError(
+        f"{new[partition]} rows of partition {partition!r} need a new bucket, which another writer may make meanwhile "
+        f"as a second file group, since with {CONCURRENCY_MODE.name}=NON_BLOCKING_CONCURRENCY_CONTROL none looks",
+        path=context.uri,
+        remedy="write the first rows of the bucket with Hudi; or stop the other writers, and use another mode",
+    )
 
 
 def _first_ids(more_ids: Iterator[Collection[str]], enough: int) -> frozenset[str]:

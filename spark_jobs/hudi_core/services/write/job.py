@@ -35,7 +35,7 @@ from hudi_core.services.rewriting.other_writers import check_early
 from hudi_core.services.rewriting.proof import Rewritten
 from hudi_core.services.source.files import CountedRows
 from hudi_core.services.source.staged_rows import STAGED, delete_staged
-from hudi_core.services.write.checks import check_not_hidden, check_same_schema
+from hudi_core.services.write.checks import check_makes_no_bucket, check_not_hidden, check_same_schema
 from hudi_core.services.write.new_rows import target_bytes
 from hudi_core.services.write.plan import RowsWork, WritePlan, plan_write
 from hudi_core.services.write.proof import prove_write
@@ -93,7 +93,7 @@ class WriteJob(RewriteJob[WritePlan]):
 
     def begin(self, plan: WritePlan, held: Claim) -> None:
         """Tags the rows, and makes the instant inflight. Raises ConflictError where an earlier attempt did, and must be
-        rolled back, and where a plan is pending on a file group of the rows.
+        rolled back, and where a plan is pending on a file group of the rows; the error of check_makes_no_bucket.
         """
         held.check()
         if held.epoch > 1:
@@ -105,6 +105,9 @@ class WriteJob(RewriteJob[WritePlan]):
             self._tagged = tag_rows(
                 self.context, self.run.engine, self._seen, plan, self._work, rows, self._staged, held.epoch
             )
+        if rows.rows.buckets is not None:
+            new = sum((Counter(item.new) for item in self._tagged or ()), Counter[str]())
+            check_makes_no_bucket(self.context, rows.rows.buckets, new)
         self._routes = routes_of(self.context, timeline, plan, rows, self._tagged)
         self._groups = groups_of(plan, self._routes, rows.rows.buckets)
         held.check()

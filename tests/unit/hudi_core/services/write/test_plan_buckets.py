@@ -9,15 +9,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_core.errors import ConfigError, FormatError
+from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.view.file_group import FileSlice
-from tests.support.changed_tables import open_context
+from tests.support.changed_tables import data_files, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import BUCKETS, in_buckets, put_source
-from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.table_invariants import assert_metadata_true, leftovers, pending_instants, read_rows
 from tests.support.tiers import tiered
-from tests.support.writes import Model, base_files, changed, inserted_twice, like, marked, own_columns, write
+from tests.support.writes import (
+    Model,
+    base_files,
+    changed,
+    inserted_twice,
+    like,
+    marked,
+    own_columns,
+    staged,
+    write,
+)
 from tests.unit.hudi_core.services.write.test_plan import OPERATIONS, TWO_BUCKETS, planned, refused
 
 Golden = Callable[[str, str], GoldenCase]
@@ -185,3 +195,34 @@ def test_rows_of_one_key_become_one_where_log_files_would_merge_them(
     gone = like(rows, *({"id": "gone", "dt": "2032-01-01", "ts": ts + later} for later in (0, 1)))
     write(table, "insert", put_source(marked(gone, [False, True]), tmp_path, name="gone"), BUCKETS)
     assert "gone" not in read_rows(table).column("id").to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("version", "operation"),
+    tiered(
+        [(version, operation) for version in ("6", "8", "9") for operation in ("bulk_insert", "insert", "upsert")],
+        [("6", "upsert"), ("8", "insert"), ("9", "bulk_insert"), ("9", "upsert")],
+    ),
+)
+def test_beside_writers_without_blocking_no_bucket_is_made(
+    golden: Golden, tmp_path: Path, version: str, operation: str
+) -> None:
+    """Hudi's make the same one under an id that they all know. The buckets that are there get rows, and lose some."""
+    table = golden(version, "bucket_index_mor").table
+    model, rows = Model.of(table, event_time=version != "6"), own_columns(read_rows(table))
+    options = {**BUCKETS, "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}
+    first = new_rows(rows, "2031-01-01")
+    before = pending_instants(table), data_files(table)
+    given = put_source(pa.concat_tables([rows.slice(0, 3), first]), tmp_path, name="first")
+    with pytest.raises(UnsupportedError, match=r"9 rows of partition '2031-01-01' need a new bucket"):
+        write(table, operation, given, options)
+    assert (pending_instants(table), data_files(table)) == before
+    assert (leftovers(table, ""), staged(table)) == ([], [])
+    there = changed(pa.concat_tables([new_rows(rows, "2024-01-01"), rows.slice(0, 4)]), ts=lambda ts: ts + 999_999)
+    model.upsert(there)
+    write(table, "upsert", put_source(there, tmp_path), options)
+    gone = pa.concat_tables([there.slice(5, 3), first])
+    model.delete(gone)
+    write(table, "delete", put_source(gone, tmp_path, name="gone"), options)
+    model.check(table)
+    assert_one_group_a_bucket(table)
