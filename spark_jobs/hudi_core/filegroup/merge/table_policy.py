@@ -213,7 +213,8 @@ class MergePolicy:
     it wins over; `fill_marker` is the text of Fill.MARKER. With `string_deletes_win`, a delete with a text ordering
     value is newer than any record before it, as in Hudi 1.0. `function` names the registered function of
     Rules.FUNCTION. With `by_position`, the rows of the base file that log blocks name are merged, and not the first
-    ones with the records' keys.
+    ones with the records' keys. `in_write` says that a write merges new rows into a base file, where Hudi 1.0 asks the
+    payload class and not its reader (HoodieMergeHandle).
     """
 
     key_fields: tuple[str, ...]
@@ -226,6 +227,12 @@ class MergePolicy:
     string_deletes_win: bool = False
     function: str | None = None
     by_position: bool = False
+    in_write: bool = False
+
+    @property
+    def asks_payload(self) -> bool:
+        """Whether HoodieRecordPayload.combineAndGetUpdateValue decides about a stored row, deletes included."""
+        return self.rules is Rules.PAYLOAD_0_15 or (self.rules is Rules.CUSTOM_1_0 and self.in_write)
 
     @property
     def is_hudi_1(self) -> bool:

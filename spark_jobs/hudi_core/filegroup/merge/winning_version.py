@@ -77,7 +77,7 @@ def base_step(policy: MergePolicy, new: Kinds, above: Mask, *, compared: bool = 
     """Returns the step for a base row and the version that the logs have of its key. In Hudi 1.x, it is that of a
     record and a newer version in logs.
     """
-    if policy.rules is Rules.PAYLOAD_0_15:
+    if policy.asks_payload:
         return _payload_0_15_base(policy.payload, new, above, compared)
     record = np.full(len(new), Kind.RECORD, dtype=np.uint8)
     if policy.rules is Rules.CUSTOM_1_0:
@@ -86,7 +86,7 @@ def base_step(policy: MergePolicy, new: Kinds, above: Mask, *, compared: bool = 
 
 
 def compares_with_base(policy: MergePolicy) -> bool:
-    if policy.rules is Rules.PAYLOAD_0_15:
+    if policy.asks_payload:
         return policy.payload in _BY_ORDER
     return policy.is_ordered
 

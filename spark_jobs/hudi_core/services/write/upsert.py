@@ -231,7 +231,7 @@ def _merge(
     on_change: OnChange | None,
 ) -> SliceMerge:
     """Returns the merge of a base file with rows, and with the keys of deletes, which need no order."""
-    policy, budget = target.policy, target.new.files.config.memory_bytes
+    policy, budget = replace(target.policy, in_write=True), target.new.files.config.memory_bytes
     ordering = Ordering.of(policy, target.new.files.schema, path=path)
     merger = LogMerger(schema, policy, ordering, budget=budget)
     stack.enter_context(closing(merger.store))

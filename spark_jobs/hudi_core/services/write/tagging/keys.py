@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -135,7 +136,7 @@ def _positions(file: ParquetBaseFile, row_groups: Sequence[int] | None) -> NDArr
 def ordering_of(rows: SourceRows) -> Ordering | None:
     """Returns the ordering where a stored row may win over one that comes from another partition; else None."""
     policy = rows.policy
-    if policy is None or not rows.scope.moves or not compares_with_base(policy):
+    if policy is None or not rows.scope.moves or not compares_with_base(replace(policy, in_write=True)):
         return None
     return rows.ordering if rows.ordering.columns else None
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,17 @@ def test_partial_update_payloads_of_0_15_compare_values_of_one_class_only(payloa
     assert other == ([True] if payload is Payload.PARTIAL_UPDATE else same)
     assert same == [not compares_with_base(rules)]
     assert not newer_wins(rules, R, R, above=True), "versions in log files are compared in any case"
+
+
+@pytest.mark.parametrize("payload", [Payload.LATEST, Payload.NON_DEFAULTS, Payload.PARTIAL_UPDATE])
+def test_a_write_of_1_0_asks_the_payload_class(payload: Payload) -> None:
+    """HoodieMergeHandle does. A query and a compaction compare a flagged record by its ordering value."""
+    read = policy(Rules.CUSTOM_1_0, payload)
+    flagged, above = np.array([F], np.uint8), np.array([True])
+    found = {rules: base_step(rules, flagged, above).replace.tolist() for rules in (read, replace(read, in_write=True))}
+    assert list(found.values()) == [[False], [True]]
+    assert compares_with_base(read)
+    assert compares_with_base(replace(read, in_write=True)) is (payload is Payload.PARTIAL_UPDATE)
 
 
 def test_a_delete_entry_is_never_compared_with_a_base_row_of_0_15() -> None:

@@ -459,3 +459,17 @@ def test_random_writes_leave_what_a_model_has(
             later = 100_000
         model.check(table)
     assert_metadata_true(table)
+
+
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["8"]))
+@pytest.mark.parametrize("payload", ["OverwriteNonDefaultsWithLatest", "PartialUpdate"])
+def test_a_write_asks_the_payload_class_about_a_late_deletion(
+    golden: Golden, tmp_path: Path, version: str, payload: str
+) -> None:
+    """On version 8, too, where a deletion in a log file needs the greater ordering value."""
+    table = golden(version, "cow_basic").table
+    choose_payload(table, f"org.apache.hudi.common.model.{payload}AvroPayload")
+    rows = own_columns(read_rows(table))
+    late = marked(changed(rows.slice(0, 1), ts=0), [True])
+    assert write(table, "upsert", put_source(late, tmp_path)).deleted == 1
+    assert read_rows(table).num_rows == rows.num_rows - 1
