@@ -57,9 +57,9 @@ def test_a_write_of_1_0_asks_the_payload_class_about_a_late_deletion(
         late = late.set_column(late.column_names.index(DELETED), DELETED, pa.array([True, False, True]))
     theirs.write(late)
     write(ours.base, "upsert", put_source(late, tmp_path))
-    left = read_rows(ours.base).select(rows.column_names)
-    assert left.num_rows == 2
-    assert_same_rows(left, hudi_1_0.snapshot(theirs.base, metadata=True).select(rows.column_names))
+    our_rows = read_rows(ours.base).select(rows.column_names)
+    assert our_rows.num_rows == 2
+    assert_same_rows(our_rows, hudi_1_0.snapshot(theirs.base, metadata=True).select(rows.column_names))
 
 
 @pytest.mark.conformance
@@ -76,6 +76,6 @@ def test_a_row_of_aws_dms_moves_whatever_its_ordering_value(hudi_1_0: RealHudi, 
     late = late.set_column(late.column_names.index("dt"), "dt", pa.array(["2031-01-01"]))
     theirs.write(late)
     write(ours.base, "upsert", put_source(late, tmp_path), {"hoodie.index.type": "GLOBAL_SIMPLE"})
-    left = read_rows(ours.base).select(rows.column_names)
-    assert "2031-01-01" in left.column("dt").to_pylist()
-    assert_same_rows(left, hudi_1_0.snapshot(theirs.base, metadata=True).select(rows.column_names))
+    our_rows = read_rows(ours.base).select(rows.column_names)
+    assert "2031-01-01" in our_rows.column("dt").to_pylist()
+    assert_same_rows(our_rows, hudi_1_0.snapshot(theirs.base, metadata=True).select(rows.column_names))

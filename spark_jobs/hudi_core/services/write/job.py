@@ -39,7 +39,7 @@ from hudi_core.services.write.checks import check_makes_no_bucket, check_not_hid
 from hudi_core.services.write.new_rows import target_bytes
 from hudi_core.services.write.plan import RowsWork, WritePlan, plan_write
 from hudi_core.services.write.proof import prove_write
-from hudi_core.services.write.route import RouteUnit, groups_of, produce_routed, routes_of
+from hudi_core.services.write.route import RouteUnit, groups_of, new_by_partition, produce_routed, routes_of
 from hudi_core.services.write.shard_files import RowsTarget
 from hudi_core.services.write.tagging.exchange import tag_rows
 from hudi_core.services.write.tagging.tag import Tagged
@@ -106,8 +106,7 @@ class WriteJob(RewriteJob[WritePlan]):
                 self.context, self.run.engine, self._seen, plan, self._work, rows, self._staged, held.epoch
             )
         if rows.rows.buckets is not None:
-            new = sum((Counter(item.new) for item in self._tagged or ()), Counter[str]())
-            check_makes_no_bucket(self.context, rows.rows.buckets, new)
+            check_makes_no_bucket(self.context, rows.rows.buckets, new_by_partition(rows, self._tagged))
         self._routes = routes_of(self.context, timeline, plan, rows, self._tagged)
         self._groups = groups_of(plan, self._routes, rows.rows.buckets)
         held.check()

@@ -74,12 +74,12 @@ def _inserts_into_logs(context: TableContext, commits: Timeline, slices: Sequenc
     """
     writes = commits.of_actions(Action.DELTA_COMMIT)
     if context.config.features.log_name_has_delta_commit:
-        named = {parse_log_file(log.name).instant for item in slices for log in item.log_files}
-        writes = writes.filter(lambda item: item.requested_time in named)
+        named = {parse_log_file(log.name).instant for file_slice in slices for log in file_slice.log_files}
+        writes = writes.filter(lambda write: write.requested_time in named)
     else:
-        writes = writes.after(min(item.base_instant for item in slices))
-    look_ahead(context.storage, *(partial(context.active.read_details, item) for item in writes))
-    stats = (stat for item in writes for stat in context.active.read_commit(item).write_stats())
+        writes = writes.after(min(file_slice.base_instant for file_slice in slices))
+    look_ahead(context.storage, *(partial(context.active.read_details, write) for write in writes))
+    stats = (stat for write in writes for stat in context.active.read_commit(write).write_stats())
     return any(stat.log_version is not None and stat.num_inserts > 0 for stat in stats)
 
 

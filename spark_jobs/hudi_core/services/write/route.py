@@ -69,9 +69,7 @@ def routes_of(
     context: TableContext, timeline: Timeline, plan: WritePlan, rows: CountedRows, tagged: Sequence[Tagged] | None
 ) -> Routes:
     """Returns the routes of `tagged` rows, or where None of all `rows` as new ones."""
-    new = Counter(rows.by_partition)
-    if tagged is not None:
-        new = sum((Counter(item.new) for item in tagged), Counter())
+    new = new_by_partition(rows, tagged)
     touched = set() if tagged is None else {int(number) for item in tagged for number in item.in_groups}
     row_bytes = rows.size / max(1, rows.count)
     small = {} if plan.buckets is not None else _small_shares(context, timeline, plan, new, row_bytes)
@@ -84,6 +82,13 @@ def routes_of(
         MAX_FILE_BYTES.read(context.options),
     )
     return Routes(tuple(sorted(touched)), spread, frozenset(appended), small, plan.positions)
+
+
+def new_by_partition(rows: CountedRows, tagged: Sequence[Tagged] | None) -> Counter[str]:
+    """Returns how many of the `tagged` rows go to new places, or where None all `rows`, by partition."""
+    if tagged is None:
+        return Counter(rows.by_partition)
+    return sum((Counter(shard.new) for shard in tagged), Counter())
 
 
 def groups_of(plan: WritePlan, routes: Routes, buckets: Buckets | None = None) -> Groups:

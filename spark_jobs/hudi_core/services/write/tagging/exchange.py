@@ -73,7 +73,8 @@ def tag_rows(
     )
     units = _units(context, plan, rows, shards, slices, wanted)
     tagged = engine.exchange(produce_keys, units, partial(tag_shard, target), shards=shards, run_epoch=run_epoch)
-    if not rows.rows.scope.by_rows and any(item.repeated for item in tagged) and any(map(_has_logs, slices.values())):
+    is_repeated = any(shard.repeated for shard in tagged)
+    if is_repeated and not rows.rows.scope.by_rows and any(file_slice.log_files for file_slice in slices.values()):
         # Base files of several file groups have a key. A log file may have deleted its row in some of them: a row that
         # went there, too, would be there twice. Few tables have such keys, so only these pay for reading log files.
         counted = replace(rows, rows=replace(rows.rows, scope=replace(rows.rows.scope, in_record_index=True)))
@@ -121,10 +122,6 @@ def _units(
             for number, item in slices.items()
         ),
     ]
-
-
-def _has_logs(file_slice: FileSlice) -> bool:
-    return bool(file_slice.log_files)
 
 
 def _reader(context: TableContext) -> str:

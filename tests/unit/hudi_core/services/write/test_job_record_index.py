@@ -84,8 +84,8 @@ def test_a_key_that_came_back_in_another_file_group_has_one_place(golden: Golden
     for number, operation in enumerate(("insert", "delete", "insert", "upsert")):
         later = changed(row, ts=lambda ts, number=number: ts + number)
         write(table, operation, put_source(later, tmp_path, name=str(number)), options)
-    found = read_rows(table).filter(pc.field("id") == "comes back")
-    assert found.column("ts").to_pylist() == [row.column("ts")[0].as_py() + 3]
+    returned = read_rows(table).filter(pc.field("id") == "comes back")
+    assert returned.column("ts").to_pylist() == [row.column("ts")[0].as_py() + 3]
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])

@@ -144,9 +144,9 @@ def test_a_key_that_a_writer_put_into_a_log_file_as_new_is_found(
     placed, stat = tag._placed, LogAppend._stat
 
     def into_a_log(target: tag.TagTarget, *arguments: Any) -> Any:
-        found = placed(target, *arguments)
-        found.groups[found.groups == NEW] = target.partitions.index(DAY)
-        return found
+        places = placed(target, *arguments)
+        places.groups[places.groups == NEW] = target.partitions.index(DAY)
+        return places
 
     def as_inserts(appended: LogAppend, size: int) -> Any:
         written = stat(appended, size)

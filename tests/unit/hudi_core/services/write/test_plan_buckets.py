@@ -189,9 +189,9 @@ def test_rows_of_one_key_become_one_where_log_files_would_merge_them(
     for day in ("2024-01-01", "2031-01-01"):
         twice = like(rows, *({"id": "twice", "dt": day, "ts": ts + later} for later in (0, 1)))
         write(table, "insert", put_source(twice, tmp_path, name=f"twice-{day}"), BUCKETS)
-    found = read_rows(table).filter(pc.field("id") == "twice")
-    assert sorted(found.column("dt").to_pylist()) == ["2024-01-01", "2031-01-01"]
-    assert set(found.column("ts").to_pylist()) == {ts + 1}
+    combined = read_rows(table).filter(pc.field("id") == "twice")
+    assert sorted(combined.column("dt").to_pylist()) == ["2024-01-01", "2031-01-01"]
+    assert set(combined.column("ts").to_pylist()) == {ts + 1}
     gone = like(rows, *({"id": "gone", "dt": "2032-01-01", "ts": ts + later} for later in (0, 1)))
     write(table, "insert", put_source(marked(gone, [False, True]), tmp_path, name="gone"), BUCKETS)
     assert "gone" not in read_rows(table).column("id").to_pylist()
@@ -213,9 +213,9 @@ def test_beside_writers_without_blocking_no_bucket_is_made(
     options = {**BUCKETS, "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}
     first = new_rows(rows, "2031-01-01")
     before = pending_instants(table), data_files(table)
-    given = put_source(pa.concat_tables([rows.slice(0, 3), first]), tmp_path, name="first")
+    needs_buckets = put_source(pa.concat_tables([rows.slice(0, 3), first]), tmp_path, name="first")
     with pytest.raises(UnsupportedError, match=r"9 rows of partition '2031-01-01' need a new bucket"):
-        write(table, operation, given, options)
+        write(table, operation, needs_buckets, options)
     assert (pending_instants(table), data_files(table)) == before
     assert (leftovers(table, ""), staged(table)) == ([], [])
     there = changed(pa.concat_tables([new_rows(rows, "2024-01-01"), rows.slice(0, 4)]), ts=lambda ts: ts + 999_999)
